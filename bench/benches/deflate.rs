@@ -1,7 +1,7 @@
 //! Criterion benches of the DEFLATE encoder, next to zlib-rs level 6 with the same context.
 //! In: the corpora of this folder → out: time per message of standalone, of parse with first emit, of emit.
 //! Uses the pure crates only: no sockets, no server.
-//! Change here which steps are timed; bytes are printed by `fanwire tune`.
+//! Changed here: which steps are timed; bytes are printed by `fanwire tune`.
 #![forbid(unsafe_code)]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

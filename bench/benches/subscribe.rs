@@ -1,7 +1,7 @@
 //! Criterion benches of entering a channel: plainly, with a position, with publications that were missed.
 //! In: one connected client, a channel with ten stored publications → out: time per subscribe and unsubscribe.
 //! Uses the node without sockets; its outbox only counts bytes.
-//! Change here what a subscriber asks for; fan-out is measured by the scenarios of `fanwire-bench`.
+//! Changed here: what a subscriber asks for; fan-out is measured by the scenarios of `fanwire-bench`.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;

@@ -1,7 +1,7 @@
 //! Keeps cores from sleeping while something is measured: one spinner on each, which runs only when no other thread is ready.
 //! In: core numbers → out: children that spin until they are dropped, or whoever started them is gone.
 //! Uses `chrt` and `taskset` of util-linux, and this program once more as the spinner; never the scheduling of anything else.
-//! Change here how a core is kept awake; which cores, and when, is the scenario's business.
+//! Changed here: how a core is kept awake; which cores, and when, is the scenario's business.
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;

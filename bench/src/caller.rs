@@ -1,7 +1,7 @@
 //! A connection that asks one thing at a time and waits for the answer, on a thread that may sleep.
 //! In: requests, and how the length of a whole answer is known → out: the answer's bytes.
 //! Uses a blocking socket with a limit on patience; knows neither HTTP nor frames.
-//! Change here how is waited; what is asked lives in `broadcast` and `connects`.
+//! Changed here: how is waited; what is asked lives in `broadcast` and `connects`.
 
 use anyhow::{Context, Result, ensure};
 use std::io::{Read, Write};

@@ -1,7 +1,7 @@
 //! A certificate for a run with TLS: made for the run, trusted by its subscribers, shown by both contenders.
 //! In: nothing → out: files for a server, a configuration for subscribers.
 //! Uses rcgen and rustls; removes the files when dropped.
-//! Change here what both sides agree on; who speaks TLS is decided in the scenarios.
+//! Changed here: what both sides agree on; who speaks TLS is decided in the scenarios.
 
 use anyhow::{Context, Result};
 use rustls::client::Resumption;

@@ -1,7 +1,7 @@
 //! Scenario `corpus`: real input through the HTTP API to real WebSocket subscribers, every delivery checked.
 //! In: a folder of corpus files → out: what was checked; not passed unless each subscriber got everything once, in order, intact.
 //! Uses `files` for the input, `ledger` for the checks, `target` and `generator` for the server and the subscribers.
-//! Change here who subscribes to what and the pace of publishing; what counts as right lives in `ledger`.
+//! Changed here: who subscribes to what and the pace of publishing; what counts as right lives in `ledger`.
 
 use anyhow::Result;
 use clap::Args;

@@ -1,7 +1,7 @@
 //! The scenarios of `fanwire-bench` and what they are made of (see README.md).
 //! In: a scenario with its flags → out: a table, and whether its bars and checks were met.
 //! Uses `fanwire_load`, so that no server is measured or checked by itself; `proof` times single steps of `deflate` and `protocol`.
-//! Change here which scenarios exist; each lives in the module of its name.
+//! Changed here: which scenarios exist; each lives in the module of its name.
 #![forbid(unsafe_code)]
 
 pub mod areas;

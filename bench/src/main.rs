@@ -1,7 +1,7 @@
 //! The program `fanwire-bench`: one subcommand per scenario.
 //! In: a subcommand with its flags → out: its table, and exit code 1 when a bar or a check is missed.
 //! Uses the library `fanwire_bench`.
-//! Change here how scenarios are called; what they do lives in the module of their name.
+//! Changed here: how scenarios are called; what they do lives in the module of their name.
 #![forbid(unsafe_code)]
 
 use clap::{Parser, Subcommand};

@@ -1,7 +1,7 @@
 //! What a server counts, as its page of metrics says.
 //! In: its address → out: the page, and single values of it.
 //! Uses one HTTP request on a connection of its own, and waits for the answer.
-//! Change here how metrics are asked for; which ones are of interest is the scenario's business.
+//! Changed here: how metrics are asked for; which ones are of interest is the scenario's business.
 
 use anyhow::{Context, Result};
 use std::io::{Read, Write};

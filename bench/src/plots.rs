@@ -1,7 +1,7 @@
 //! Scenario `plots`: Fanwire and Centrifugo under the same load, drawn into the pages of `docs/`.
 //! In: the program of Centrifugo, connections, rate, seconds → out: SVG files, a table; not passed when a message was lost or wrong.
 //! Uses the load generator of `fanwire bench`, which knows neither server; one server runs at a time, on the same core.
-//! Change here which load is compared; lines are drawn in `load::report`.
+//! Changed here: which load is compared; lines are drawn in `load::report`.
 
 use anyhow::Result;
 use clap::Args;

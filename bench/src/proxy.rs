@@ -1,7 +1,7 @@
 //! Scenario `proxy`: what an event proxy costs, next to the same call by a bare hyper client on the same core in the same run.
 //! In: numbers of calls → out: median latencies of rpc, CPU of a connect, and their ratios.
 //! Uses `target`, a backend of threads with a constant answer, sockets that block.
-//! Change here what is compared and shown.
+//! Changed here: what is compared and shown.
 
 use anyhow::{Context, Result, ensure};
 use aws_lc_rs::hmac;

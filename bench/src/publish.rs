@@ -1,7 +1,7 @@
 //! Scenario `publish`: the server's CPU per publication of a backend, by gRPC next to HTTP, one call each and in a stream.
 //! In: numbers of publications → out: a table of medians; not passed above `--bar` or `--stream-bar`.
 //! Uses `target` for the servers, `caller` for HTTP, h2 for gRPC; each way waits for its answers, on one connection or on new ones.
-//! Change here what is compared; the messages are those of `crates/api/proto`, written by hand.
+//! Changed here: what is compared; the messages are those of `crates/api/proto`, written by hand.
 
 use anyhow::{Context, Result, ensure};
 use bytes::{Bytes, BytesMut};

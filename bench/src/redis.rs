@@ -1,7 +1,7 @@
 //! A Redis of a run's own, and how fast plain `redis-benchmark` publishes to it: the yardstick of the Redis engine.
 //! In: cores, a record, how many at once → out: a listening server, stopped when dropped; µs for that many.
 //! Uses the machine's redis-benchmark, and its redis-server or a chosen one, on the loopback. Never: a Redis that was there before.
-//! Change here how a Redis is started and what the yardstick is; what is compared with it lives in the scenarios.
+//! Changed here: how a Redis is started and what the yardstick is; what is compared with it lives in the scenarios.
 
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
 //! What is measured, and where: flags that the scenarios have in common.
 //! In: the command line → out: the server's binary and the cores of both sides.
 //! Uses `target` to find the binary and `machine` to stay on a core.
-//! Change here what every scenario can be told; what one alone can be told lives there.
+//! Changed here: what every scenario can be told; what one alone can be told lives there.
 
 use anyhow::Result;
 use clap::Args;

@@ -1,7 +1,7 @@
 //! The little statistics a measurement needs.
 //! In: samples → out: median, percentile, slope; numbers as people read them.
 //! Pure.
-//! Change here how numbers are summed up; which ones are shown is the scenario's business.
+//! Changed here: how numbers are summed up; which ones are shown is the scenario's business.
 
 pub use fanwire_load::grouped;
 use std::cmp::Ordering;

@@ -1,7 +1,7 @@
 //! Processes under measurement: the `fanwire` binary or the bare loop, pinned to a core.
 //! In: what to start and where → out: its address and process id; stopped and cleaned up when dropped.
 //! Uses child processes and `taskset`; never speaks to them beyond reading the address that they print.
-//! Change here how a server is started and configured; what is asked of it lives in the scenarios.
+//! Changed here: how a server is started and configured; what is asked of it lives in the scenarios.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};

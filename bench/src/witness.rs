@@ -1,7 +1,7 @@
 //! Subscribers that stay while the server does other work, and the latencies of their publications.
 //! In: a server, how many → out: latencies in a quiet time, and from then on until the caller has ended its work.
 //! Uses the load generator, with planned times. Never: anything else of the server.
-//! Change here how often they receive, and how long the quiet time is.
+//! Changed here: how often they receive, and how long the quiet time is.
 
 use anyhow::{Context, Result};
 use std::net::SocketAddr;

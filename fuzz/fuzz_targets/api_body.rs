@@ -1,7 +1,7 @@
 //! Fuzz target: bodies of the server API, alone and in a batch (server API §3).
 //! Bytes of a body → nothing, or a panic that names the broken promise.
 //! Uses `fanwire_api::fuzzing` only; the same function runs as a property test on stable.
-//! Change here: nothing. What is promised is written in `crates/api/src/fuzzing.rs`.
+//! Changed here: nothing. What is promised is written in `crates/api/src/fuzzing.rs`.
 #![forbid(unsafe_code)]
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! Fuzz target: request messages of the server API over gRPC, alone and in a batch (server API §5).
 //! A byte that names a method, and bytes of its message → nothing, or a panic that names the broken promise.
 //! Uses `fanwire_api::fuzzing` only; the same function runs as a property test on stable.
-//! Change here: nothing. What is promised is written in `crates/api/src/fuzzing.rs`.
+//! Changed here: nothing. What is promised is written in `crates/api/src/fuzzing.rs`.
 #![forbid(unsafe_code)]
 #![no_main]
 

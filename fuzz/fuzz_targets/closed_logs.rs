@@ -1,7 +1,7 @@
 //! Fuzz target: files with the logs of connections that ended.
 //! Bytes of a file → nothing, or a panic.
 //! Uses `fanwire_node::read_closed_logs` only; property tests of its module read any bytes on stable.
-//! Change here: nothing. The format is in `crates/recorder/src/log_file.rs`.
+//! Changed here: nothing. The format is in `crates/recorder/src/log_file.rs`.
 #![forbid(unsafe_code)]
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! Fuzz target: upgrade requests (RFC 6455 §4.2.1).
 //! Text, one part of the request per line → nothing, or a panic that names the broken promise.
 //! Uses `fanwire_ws::fuzzing` only; the same function runs as a property test on stable.
-//! Change here: nothing. What is promised is written in `crates/ws/src/fuzzing.rs`.
+//! Changed here: nothing. What is promised is written in `crates/ws/src/fuzzing.rs`.
 #![forbid(unsafe_code)]
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! Fuzz target: patterns of channel names, which backends send.
 //! Text, pattern and name on a line each → nothing, or a panic that names the broken promise.
 //! Uses `fanwire_node::fuzzing` only; the same function runs as a property test on stable.
-//! Change here: nothing. What is promised is written in `crates/node/src/fuzzing.rs`.
+//! Changed here: nothing. What is promised is written in `crates/node/src/fuzzing.rs`.
 #![forbid(unsafe_code)]
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! Fuzz target: publications, whose push is written by hand.
 //! Bytes of a Protobuf publication → nothing, or a panic that names the broken promise.
 //! Uses `fanwire_protocol::fuzzing` only; the same function runs as a property test on stable.
-//! Change here: nothing. What is promised is written in `crates/protocol/src/fuzzing.rs`.
+//! Changed here: nothing. What is promised is written in `crates/protocol/src/fuzzing.rs`.
 #![forbid(unsafe_code)]
 #![no_main]
 

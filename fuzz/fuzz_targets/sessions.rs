@@ -1,7 +1,7 @@
 //! Fuzz target: two sessions, another node and time (client protocol §5).
 //! Bytes (the first chooses options) cut into steps → nothing, or a panic that names the broken promise.
 //! Uses `fanwire_node::fuzzing` only; the same function runs as a property test on stable.
-//! Change here: nothing. What is promised is written in `crates/node/src/fuzzing/session.rs`.
+//! Changed here: nothing. What is promised is written in `crates/node/src/fuzzing/session.rs`.
 #![forbid(unsafe_code)]
 #![no_main]
 

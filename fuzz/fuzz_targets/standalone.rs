@@ -1,7 +1,7 @@
 //! Fuzz target: messages to compress (RFC 7692 §7.2.1).
 //! Bytes, the first two of which are settings → nothing, or a panic that names the broken promise.
 //! Uses `fanwire_deflate::fuzzing` only; the same function runs as a property test on stable.
-//! Change here: nothing. What is promised is written in `crates/deflate/src/fuzzing.rs`.
+//! Changed here: nothing. What is promised is written in `crates/deflate/src/fuzzing.rs`.
 #![forbid(unsafe_code)]
 #![no_main]
 

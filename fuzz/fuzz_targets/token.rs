@@ -1,7 +1,7 @@
 //! Fuzz target: tokens (RFC 7515 in the compact form), header and claims.
 //! Bytes of a header and of claims → nothing, or a panic that names the broken promise.
 //! Uses `fanwire_auth::fuzzing` only; the same function runs as a property test on stable.
-//! Change here: nothing. What is promised is written in `crates/auth/src/fuzzing.rs`.
+//! Changed here: nothing. What is promised is written in `crates/auth/src/fuzzing.rs`.
 #![forbid(unsafe_code)]
 #![no_main]
 

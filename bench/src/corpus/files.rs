@@ -1,7 +1,7 @@
 //! Corpus files as publications.
 //! In: a folder → out: one source per file with its messages, and the requests that publish them in turn.
 //! Uses the file system and the publisher's request; never a socket.
-//! Change here what a corpus file may look like; who receives it is decided in `corpus`.
+//! Changed here: what a corpus file may look like; who receives it is decided in `corpus`.
 
 use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;

@@ -1,7 +1,7 @@
 //! What each subscriber has received, against what was published.
 //! In: every message of every subscriber → out: an error at the first one that is missing, repeated, out of order or damaged.
 //! Pure bookkeeping over `messages`; the first arrival of a publication is read fully, all others must equal it.
-//! Change here what counts as right; who subscribes to what lives in `corpus`.
+//! Changed here: what counts as right; who subscribes to what lives in `corpus`.
 
 use anyhow::{Context, Result, bail};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,7 +1,7 @@
 //! The storm of scenario `proxy`: clients that return at once, and a backend that answers a few connects a second.
 //! In: a number of clients → out: how long it takes, calls in flight at most, refusals, memory, latencies of a witness.
 //! Uses a task for each client, with the pauses of the JavaScript SDK; a thread for the backend, one for the witness.
-//! Change here how clients return and how the backend behaves.
+//! Changed here: how clients return and how the backend behaves.
 
 use anyhow::{Context, Result, ensure};
 use std::net::SocketAddr;

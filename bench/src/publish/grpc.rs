@@ -1,7 +1,7 @@
 //! A client of the server API over gRPC: a connection of HTTP/2, and messages written by hand.
 //! In: an address, paths, fields → out: a connection on a runtime of its own, requests, framed messages.
 //! Uses h2; never a scenario.
-//! Change here how messages are written; they are those of `crates/api/proto`.
+//! Changed here: how messages are written; they are those of `crates/api/proto`.
 
 use anyhow::Result;
 use bytes::{BufMut as _, Bytes, BytesMut};

@@ -1,7 +1,7 @@
 //! The span of the API call that runs in a task, for what the call waits for.
 //! In: the span of a call, work of its method → out: spans of the broker, publications whose deliveries become spans.
 //! Uses the tracer of the process and the clock. Never: which call it is.
-//! Change here: spans within a call. Spans of deliveries are made in crate `traces`, those of calls in `traced`.
+//! Changed here: spans within a call. Spans of deliveries are made in crate `traces`, those of calls in `traced`.
 
 use std::fmt::Display;
 use std::time::SystemTime;

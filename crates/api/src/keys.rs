@@ -1,7 +1,7 @@
 //! The keys of the API and the rights of those who have them.
 //! In: a key of a request, a method, namespaces, `now` → out: the holder of the key, and whether it permits that.
 //! Uses `options`, a token bucket for each key. Never: a clock, HTTP, gRPC, commands, log lines.
-//! Change here: how keys are compared and counted. What a command needs is in `rights`; where a request has its key is in
+//! Changed here: how keys are compared and counted. What a command needs is in `rights`; where a request has its key is in
 //! `http::request` and `grpc`.
 
 use std::hint::black_box;

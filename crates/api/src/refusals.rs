@@ -1,7 +1,7 @@
 //! Log lines of refused API requests and failed API calls, with method, channel, user, address and cause.
 //! In: a refusal → out: a line at level info or debug.
 //! Uses the node's throttle. Never: keys, payloads, texts from outside that are not cut.
-//! Change here: the fields of these lines. Causes are texts where a call is refused.
+//! Changed here: the fields of these lines. Causes are texts where a call is refused.
 
 use std::net::SocketAddr;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Checks commands against the rights of their sender's key.
 //! In: a command and the holder of a key → out: the command as far as the key permits it.
 //! Uses names of channels as the node reads them. Never: HTTP, gRPC, secrets.
-//! Change here: which channels a command names. A new method with a channel gets a row in `channels`.
+//! Changed here: which channels a command names. A new method with a channel gets a row in `channels`.
 
 use std::slice::from_ref;
 use std::time::Instant;

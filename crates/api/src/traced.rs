@@ -1,7 +1,7 @@
 //! Spans of API calls.
 //! In: a command with the trace of its request or message → out: its outcome; spans, if the trace is sampled.
 //! Uses the tracer of the process and the clock. Never: what a command does.
-//! Change here: names and attributes of these spans. What a call waits for is in `call_span`.
+//! Changed here: names and attributes of these spans. What a call waits for is in `call_span`.
 
 use std::time::SystemTime;
 

@@ -1,7 +1,7 @@
 //! Cost of a tick of a world at a constant density: 100 objects in a tile, of which 10 % move, and 2,000 viewers of 9 tiles.
 //! In: nothing → out: a line for each size of the world, in microseconds and bytes.
 //! Uses the crate alone, on one thread. Never: sockets.
-//! Change here: what is measured. `cargo run --release -p fanwire-area --example cost` runs it.
+//! Changed here: what is measured. `cargo run --release -p fanwire-area --example cost` runs it.
 #![forbid(unsafe_code)]
 
 use std::collections::HashSet;

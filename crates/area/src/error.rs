@@ -1,7 +1,7 @@
 //! Errors of places, views and objects.
 //! In: nothing. Out: the errors and their texts.
 //! Uses: thiserror. Never: codes of a protocol.
-//! Change here: the texts.
+//! Changed here: the texts.
 
 /// The reason why a place or a view was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

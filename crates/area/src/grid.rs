@@ -1,7 +1,7 @@
 //! The tiles of a world: which one has a place, which ones a view touches, and how they change when the view moves.
 //! In: places, views and the tiles of a viewer → out: a tile, the tiles entered and left, or a named error.
 //! Uses `view`. Never: objects, viewers.
-//! Change here: the geometry, and the limits of views and worlds.
+//! Changed here: the geometry, and the limits of views and worlds.
 
 use std::fmt;
 

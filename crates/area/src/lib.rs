@@ -1,7 +1,7 @@
 //! Areas of interest: a world cut into square tiles, views of it, and the objects in its tiles.
 //! In: places, views and states of objects → out: the tiles that a viewer enters and leaves, one text per tile that changed.
 //! Uses `bytes`, JSON of serde. Never: connections, channels, a clock.
-//! Change here: the list of modules. `grid.rs` has the geometry, `objects.rs` what clients apply.
+//! Changed here: the list of modules. `grid.rs` has the geometry, `objects.rs` what clients apply.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,7 +1,7 @@
 //! View of a viewer on a world: a rectangle or a circle, and a margin in which the viewer keeps what it saw.
 //! In: numbers, or JSON of a client → out: the view, or why it is impossible.
 //! Uses serde. Never: tiles; `grid.rs` has them.
-//! Change here: shapes of views and their JSON.
+//! Changed here: shapes of views and their JSON.
 
 use serde::Deserialize;
 

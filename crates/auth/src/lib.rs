@@ -1,7 +1,7 @@
 //! Authentication: connection and subscription tokens (RFC 7519), keys of the configuration and of JWKS endpoints (RFC 7517).
 //! In: options once, then token text and the time → out: checked claims, or an error; new tokens for tests and tools.
 //! Uses jsonwebtoken and aws-lc, the only crate that does. Never: a clock, sockets, reply codes.
-//! Change here: the list of modules. The order of checks lives in `verifier`, keys in `keys` and `jwks`, claims in `claims`.
+//! Changed here: the list of modules. The order of checks lives in `verifier`, keys in `keys` and `jwks`, claims in `claims`.
 #![forbid(unsafe_code)]
 
 mod claim_labels;

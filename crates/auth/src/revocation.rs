@@ -1,7 +1,7 @@
 //! Blocked users, revoked tokens, and users whose older tokens are invalid: one table of a node, for all of its shards.
 //! In: changes of the server API, Unix time → out: whether a user or a token is refused now; entries that a shared list has lost.
 //! Uses: hashes with a random key in place of texts, a lock for each stripe. Never: a clock, sessions, other nodes.
-//! Change here: what an entry says, and how long it stays. `node/revocations.rs` tells shards and other nodes of changes.
+//! Changed here: what an entry says, and how long it stays. `node/revocations.rs` tells shards and other nodes of changes.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};

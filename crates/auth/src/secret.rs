@@ -1,7 +1,7 @@
 //! Secret texts of the configuration, which no log shows.
 //! In: a key or password → out: the same text for its user, and "[hidden]" when it is printed.
 //! Uses nothing. Never: compares in constant time; the code that checks a peer's input does.
-//! Change here: how a secret is shown.
+//! Changed here: how a secret is shown.
 
 use std::fmt;
 use std::ops::Deref;

@@ -1,7 +1,7 @@
 //! The result type of all ports: a value that is ready, or one that another thread sends later (a one-shot channel).
 //! In: results of brokers, presence stores and key sets → out: the same result to one receiver, exactly once.
 //! Uses: one small lock per pending answer, none per ready one. Never: blocks, except in `wait`.
-//! Change here: how a result is waited for. Sessions that wait are kept in `pending.rs` of `node`; the server API awaits answers as futures.
+//! Changed here: how a result is waited for. Sessions that wait are kept in `pending.rs` of `node`; the server API awaits answers as futures.
 
 use std::fmt;
 use std::future::Future;

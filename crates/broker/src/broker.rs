@@ -1,7 +1,7 @@
 //! The broker port: the part that orders, stores and distributes publications (step 5 of the route).
 //! In: `publish`, `history`, `subscribe` … of channels → out: calls of `Deliver`, in one order per channel.
 //! Uses: protocol values. Never: sessions, sockets, clocks (time is a parameter).
-//! Change here: the promises of every broker. The memory broker lives in `broker/memory.rs`, the common tests in
+//! Changed here: the promises of every broker. The memory broker lives in `broker/memory.rs`, the common tests in
 //! `broker/conformance.rs`, the port of map channels in `broker/map.rs`.
 
 pub mod map;

@@ -1,7 +1,7 @@
 //! The bus port: how messages travel between the nodes of one installation.
 //! In: bytes for one node or for all → out: the number of nodes that the message was sent to.
 //! Uses `Answer`. Never: the content of messages, which only the node reads.
-//! Change here: the promises of every bus. The messages themselves live in `fanwire_cluster`.
+//! Changed here: the promises of every bus. The messages themselves live in `fanwire_cluster`.
 
 use bytes::Bytes;
 

@@ -1,7 +1,7 @@
 //! The id of a connected client: brokers, sessions and the server API name a connection by it.
 //! In: 36 characters, or 16 bytes between nodes → out: a value that is copied and compared.
 //! Uses the format of UUIDs. Never: sessions; only the hub stores which clients are connected.
-//! Change here: how an id is read and written. The node makes a new id when a connect succeeds.
+//! Changed here: how an id is read and written. The node makes a new id when a connect succeeds.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The output port of every broker: it receives publications, joins and leaves.
 //! In: publications in the order of their channel, on any thread → out: nothing; the node passes them to its shards.
 //! Uses protocol values. Never: shards or subscribers, which a broker cannot see.
-//! Change here: the promises between a broker and its node. The node's implementation lives in `deliver.rs` of `node`.
+//! Changed here: the promises between a broker and its node. The node's implementation lives in `deliver.rs` of `node`.
 
 use std::time::Instant;
 

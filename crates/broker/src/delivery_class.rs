@@ -1,7 +1,7 @@
 //! How a publication waits for subscribers that cannot keep up (`delivery`).
 //! In: the word of a request or of the configuration → out: the class.
 //! Uses the standard library only. Never: queues; the shards of a node apply the class.
-//! Change here: the classes and their names. What each means for a connection is in `backlog.rs` of `fanout`.
+//! Changed here: the classes and their names. What each means for a connection is in `backlog.rs` of `fanout`.
 
 /// How a publication is delivered to a connection that takes no bytes at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! The base that a broker offers for the delta of a publication (protocol §11).
 //! In: whether the publisher wants one, the newest payload of the stream → out: off, no base, or that payload.
 //! Uses shared payloads. Never: patches; the node makes them, for subscribers that can read them.
-//! Change here: the value that crosses the port. When a patch is worth sending is decided in `delta.rs` of `node`.
+//! Changed here: the value that crosses the port. When a patch is worth sending is decided in `delta.rs` of `node`.
 
 use bytes::Bytes;
 

@@ -1,7 +1,7 @@
 //! The errors of brokers, presence stores and buses.
 //! In: a failed call of a port → out: a value that the node turns into an error code.
 //! Uses: nothing. Never: texts; an engine logs the details itself.
-//! Change here: the kinds of failure. What a client receives is decided in `node`.
+//! Changed here: the kinds of failure. What a client receives is decided in `node`.
 
 /// Why a call of a port failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

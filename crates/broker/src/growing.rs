@@ -1,7 +1,7 @@
 //! Growing messages (server API §3 append): a text that backends append to, published as a whole under one key of its channel.
 //! In: a fragment and where it belongs → out: the longer text and whether it is due to be published, or the refusal.
 //! Uses: values only, and the time as a parameter. Never: streams, delivery.
-//! Change here: the rules of a fragment. `script/append.lua` of `brokers` has the same ones for Redis.
+//! Changed here: the rules of a fragment. `script/append.lua` of `brokers` has the same ones for Redis.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The position of a publication: its offset in the channel's stream, and the epoch of that stream (protocol §9).
 //! In: offsets, random numbers, texts of clients → out: 16 bytes that are copied, compared and written as text.
 //! Uses: rand, for new epochs. Never: streams; the brokers count offsets.
-//! Change here: the form of a position.
+//! Changed here: the form of a position.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The presence port: the clients that are subscribed to a channel now. It is separate from the broker.
 //! In: members that are added, renewed and removed, with the time → out: the members of a channel, or their number.
 //! Uses: protocol values. Never: sessions, sockets, clocks (time is a parameter).
-//! Change here: the promises of every store. The memory store lives in `presence/memory.rs`, the common tests in
+//! Changed here: the promises of every store. The memory store lives in `presence/memory.rs`, the common tests in
 //! `presence/conformance.rs`.
 
 mod memory;

@@ -1,7 +1,7 @@
 //! The port of blocks and revocations: one list for all nodes, which outlives them.
 //! In: changes, cursors → out: pages of the list; every change of every node, in the order of their positions.
 //! Uses `Answer`, `Position`. Never: decides the effect of a change; the node does.
-//! Change here: what a change contains, and the promises of every store.
+//! Changed here: what a change contains, and the promises of every store.
 
 use std::time::Instant;
 

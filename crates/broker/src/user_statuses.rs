@@ -1,7 +1,7 @@
 //! The port of statuses: when a user was active and online, and a text of the application.
 //! In: changes, user ids, Unix seconds → out: the status of each user, until it expires.
 //! Uses: `Answer`. Never: connections; the node knows who is online now.
-//! Change here: what a status contains, and the promises of every store. The memory store is `user_statuses/memory.rs`.
+//! Changed here: what a status contains, and the promises of every store. The memory store is `user_statuses/memory.rs`.
 
 mod memory;
 

@@ -1,7 +1,7 @@
 //! Requests to the server API of a running server, for commands of the program.
 //! In: `--url`, `--key` and the rest, or a configuration → out: responses, or an error that says what to change.
 //! Uses the HTTP client of `tls`. Never: a method of the API.
-//! Change here how a command finds the API; which certificate it accepts is in `local`.
+//! Changed here: how a command finds the API; which certificate it accepts is in `local`.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Addresses, key and certificate of a server on this machine, from its configuration.
 //! In: a configuration file, the environment → out: URLs and TLS for commands that talk to a running server.
 //! Uses the library's loader. Never: connections.
-//! Change here how a command finds its server, and which certificate it accepts.
+//! Changed here: how a command finds its server, and which certificate it accepts.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! A progress bar on stderr, if it is a terminal.
 //! In: steps → out: one line that is overwritten at each step and cleared at the end.
 //! Uses a terminal's carriage return. Never: writes to anything but a terminal.
-//! Change here the form of the bar; the steps are defined in `tune` and `publish`.
+//! Changed here: the form of the bar; the steps are defined in `tune` and `publish`.
 
 use std::io::{IsTerminal as _, Write as _};
 

@@ -1,7 +1,7 @@
 //! `fanwire tune`: measures how a file of typical messages compresses, and recommends settings.
 //! In: files of messages → out: tables and advice on stdout, progress on stderr, optionally an HTML page.
 //! Uses the crate `tune`, which touches no file and no terminal. Never: the server.
-//! Change here: reading and printing. Measurements and recommendations live in `crates/tune`.
+//! Changed here: reading and printing. Measurements and recommendations live in `crates/tune`.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _, Write as _};

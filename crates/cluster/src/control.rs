@@ -1,7 +1,7 @@
 //! Control commands of the server API for existing connections: subscribe, refresh, and the selector of connections.
 //! In: calls of the server API on any node → out: values that travel between nodes and into the inboxes of shards.
 //! Uses: shared strings, a promise for the caller. Never: sessions; `hub/control_commands.rs` executes the commands.
-//! Change here: what a command contains. `message.rs` encodes it between nodes.
+//! Changed here: what a command contains. `message.rs` encodes it between nodes.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The other nodes of an installation: membership, control commands and surveys.
 //! In: messages of other nodes, the time → out: control commands for this node's shards, states of all nodes, answers to questions.
 //! Uses: a `Bus` to carry messages; Protobuf with a version byte in front. Never: sockets, channels, sessions.
-//! Change here: what nodes send each other. Publications travel through the broker, not here.
+//! Changed here: what nodes send each other. Publications travel through the broker, not here.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Messages between nodes, as Protobuf behind a version byte.
 //! In: messages → out: bytes; and back, `None` for garbage and for other versions.
 //! Uses: prost. Never: trusts its input; every byte may come from any program that reaches the bus.
-//! Change here: the messages. Field numbers stay for ever, meanings change with the version byte.
+//! Changed here: the messages. Field numbers stay for ever, meanings change with the version byte.
 
 use std::collections::BTreeMap;
 

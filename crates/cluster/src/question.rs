@@ -1,7 +1,7 @@
 //! Questions of one node to the others: what a question is, and how questions and answers travel.
 //! In: a question or an answer → out: its message; and back, `None` for garbage.
 //! Uses: prost. Never: knows a question; `node/questions/` has them, one file each.
-//! Change here: the form of all questions. `survey.rs` waits for the answers.
+//! Changed here: the form of all questions. `survey.rs` waits for the answers.
 
 use std::time::Duration;
 

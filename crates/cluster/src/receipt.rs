@@ -1,7 +1,7 @@
 //! Receipts of publications: how many subscribers got one, and how fast the kernel took it.
 //! In: deliveries of all shards, one by one → out: counts and times of a node, kept for a minute.
 //! Uses: atomics; a lock for the table. Never: reads a clock, knows connections.
-//! Change here: what a receipt counts. `fanout/realtime/receipts.rs` counts deliveries.
+//! Changed here: what a receipt counts. `fanout/realtime/receipts.rs` counts deliveries.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Decides when a node reads the list of blocks and revocations that all nodes share, and what of it is new.
 //! In: positions of changes, pages and other nodes → out: whether to read the list, changes to make again after it.
 //! Pure: no table, no store, no clock. Never: the effect of a change.
-//! Change here: the rules of versions. `node/revocations.rs` reads the pages and makes the changes.
+//! Changed here: the rules of versions. `node/revocations.rs` reads the pages and makes the changes.
 
 use fanwire_broker::{Epoch, Position, RevocationChange};
 use hashbrown::HashMap;

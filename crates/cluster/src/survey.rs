@@ -1,7 +1,7 @@
 //! Surveys: questions to all other nodes, whose answers become one.
 //! In: answers of nodes, the time → out: the sum of all answers with the nodes that sent none; how long each took.
 //! Uses: the table of nodes, under its lock. Never: the bus.
-//! Change here: how long a node has time. What can be asked, and what an answer adds, is in `node/questions/`.
+//! Changed here: how long a node has time. What can be asked, and what an answer adds, is in `node/questions/`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Nodes that hear each other over a bus in memory: who is there, what is obeyed, what surveys find.
 //! In: messages in any order, garbage, time → out: tasks, peers, answers.
 //! Uses: a bus that records. Never: threads, clocks.
-//! Change here: tests of `lib.rs`; `tests/it/cluster.rs` of `node` tests nodes with sessions.
+//! Changed here: tests of `lib.rs`; `tests/it/cluster.rs` of `node` tests nodes with sessions.
 
 mod selectors;
 

@@ -1,7 +1,7 @@
 //! Control commands until every node has them: one that reached too few nodes is repeated, and each is executed once.
 //! In: how many nodes received a command, which nodes are alive, the time → out: what to repeat, answers; whether a number is new.
 //! Uses: promises. Never: sends; that is `lib.rs`.
-//! Change here: how long a command is repeated, and how many received ones are remembered.
+//! Changed here: how long a command is repeated, and how many received ones are remembered.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Loading a configuration again while the server runs: which keys take effect, and which ones need a restart.
 //! In: the sources read again → out: the configuration that runs from now on, and the names of the keys that differ.
 //! Uses `settings` and the checks of a start. Never: applies a value to a server.
-//! Change here: the list of keys that can change. What a server does with them lives in `fanwire`.
+//! Changed here: the list of keys that can change. What a server does with them lives in `fanwire`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

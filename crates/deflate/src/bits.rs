@@ -1,7 +1,7 @@
 //! Writes bits, lowest first, into bytes (RFC 1951 §3.1.1).
 //! Bit patterns of up to 56 bits → bytes in a slice that is long enough.
 //! Pure; allocates nothing; knows nothing of codes.
-//! Change here: how bits become bytes. The bits are chosen in `block`.
+//! Changed here: how bits become bytes. The bits are chosen in `block`.
 
 /// Writes into a slice; the caller provides enough space and [`SLACK_BYTES`] in addition.
 pub(crate) struct BitWriter<'a> {

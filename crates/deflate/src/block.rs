@@ -1,7 +1,7 @@
 //! One block (RFC 1951 §3.2.3): the choice of the shortest of its three forms, and its bits.
 //! Sequences → a plan (form, codes, exact cost), and sequences with a plan → bits.
 //! Pure; never sets BFINAL; allocates only in a planner that has never been used.
-//! Change here: the choice of the form. Code lengths on the wire are `header`, codes `huffman`.
+//! Changed here: the choice of the form. Code lengths on the wire are `header`, codes `huffman`.
 
 use std::ops::Range;
 

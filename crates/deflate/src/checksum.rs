@@ -1,7 +1,7 @@
 //! The checksums at the end of a gzip or zlib stream (RFC 1952 §2.3.1, RFC 1950 §2.2), for streams that share their parts.
 //! A part of a plaintext, read once → what appends it to the checksum of any plaintext before it, in a few nanoseconds.
 //! Pure; zlib-rs reads the bytes; never allocates.
-//! Change here: how checksums are combined. Where they are written is `stream`.
+//! Changed here: how checksums are combined. Where they are written is `stream`.
 
 use zlib_rs::{adler32, crc32};
 

@@ -1,7 +1,7 @@
 //! One connection's own compressor with context takeover (RFC 7692 §7.1.1), for streams that are
 //! not broadcast. Plaintext → payloads that refer to earlier messages; memory obeys the bits.
 //! Uses the encoder's own modules; allocates once; working memory without state is shared (`Scratch`).
-//! Change here: how memory is divided. Messages without context are `standalone`.
+//! Changed here: how memory is divided. Messages without context are `standalone`.
 
 use crate::bits::BitWriter;
 use crate::block::{Histogram, room, write_flush};

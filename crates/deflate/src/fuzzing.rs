@@ -1,7 +1,7 @@
 //! Properties that must hold for any bytes: bodies of fuzz targets, also run by `tests/it/any_bytes.rs`.
 //! Bytes from a fuzzer → nothing, or a panic that names the property.
 //! Uses this crate's own encoder and decoder, and a shadow as a client; never part of the server.
-//! Change here: a target per decoder; the programs that call them live in the fuzz folder.
+//! Changed here: a target per decoder; the programs that call them live in the fuzz folder.
 
 use crate::gap::{History, SubscriptionWindow, WindowCounter};
 use crate::{

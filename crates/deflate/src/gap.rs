@@ -1,7 +1,7 @@
 //! Gap coding: context-takeover ratios (RFC 7692 §7.1.1.1) when one publication goes to many peers.
 //! A channel's publications → one parse each, and from it a frame for each distinct position of the
 //! earlier ones in the peers' windows. Pure: no IO, no clock; sources are one channel, one encoding.
-//! Change here: the public items. Histories, parses and the state of a peer's window are in the modules.
+//! Changed here: the public items. Histories, parses and the state of a peer's window are in the modules.
 
 mod history;
 mod parse;

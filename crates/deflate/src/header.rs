@@ -1,7 +1,7 @@
 //! The description of the codes in front of a dynamic block (RFC 1951 §3.2.7).
 //! Code lengths → the run-length coded list that a decoder rebuilds them from, and its cost.
 //! Pure; allocates nothing.
-//! Change here: how runs of equal lengths are cut. The codes themselves are `huffman`.
+//! Changed here: how runs of equal lengths are cut. The codes themselves are `huffman`.
 
 use crate::bits::BitWriter;
 use crate::huffman;

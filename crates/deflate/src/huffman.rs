@@ -1,7 +1,7 @@
 //! Huffman codes of limited length (RFC 1951 §3.2.2): canonical, complete, and optimal whenever
 //! the optimal code keeps the limit. Frequencies → code lengths → codes.
 //! Pure; allocates nothing; knows nothing of blocks.
-//! Change here: how codes are built. Which symbols they stand for is `block`.
+//! Changed here: how codes are built. Which symbols they stand for is `block`.
 
 use crate::tables::{Code, LITERALS};
 

@@ -1,7 +1,7 @@
 //! Decompresses one message at a time (RFC 7692 §7.2.2) within a limit of output bytes.
 //! Pieces of compressed payload → plaintext appended to a buffer, or `Corrupt`, or `TooLarge`.
 //! Uses zlib-rs; keeps nothing from one message to the next, other than in a window of the caller; knows nothing of frames.
-//! Change here: limits, BFINAL handling, output growth. Encoding is `standalone`.
+//! Changed here: limits, BFINAL handling, output growth. Encoding is `standalone`.
 
 mod sender_window;
 

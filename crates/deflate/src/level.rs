@@ -1,7 +1,7 @@
 //! The meaning of levels 1 (fastest) to 9 (smallest).
 //! A level → the effort of the parser's search for copies.
 //! A table; uses nothing.
-//! Change here: the figures, after a run of `cargo bench -p fanwire-bench --bench deflate`.
+//! Changed here: the figures, after a run of `cargo bench -p fanwire-bench --bench deflate`.
 
 /// The effort of the search for copies.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! DEFLATE for message streams (RFC 1951, RFC 7692 §7.2): one message, one payload, and back.
 //! Plaintext → compressed payload without its flush tail; compressed pieces → bounded plaintext.
 //! Encodes by itself and inflates with zlib-rs; never IO, clocks, or anything of WebSocket framing.
-//! Change here: what the crate shows. Encoding is `standalone`, `dedicated` and `gap`, decoding `inflate`.
+//! Changed here: what the crate shows. Encoding is `standalone`, `dedicated` and `gap`, decoding `inflate`.
 //!
 //! A message there and back:
 //!

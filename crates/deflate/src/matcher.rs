@@ -1,7 +1,7 @@
 //! Parses bytes into literals and copies (RFC 1951 §4): hash chains and lazy matching.
 //! A window, a range of it, and the allowed sources of copies → sequences.
 //! Pure; allocates only where the list of sequences grows.
-//! Change here: which copy is taken. The effort is `level`, the chains are `window`.
+//! Changed here: which copy is taken. The effort is `level`, the chains are `window`.
 
 use crate::level::Effort;
 use crate::prefix::common;

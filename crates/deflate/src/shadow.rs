@@ -1,7 +1,7 @@
 //! Checks the payloads for a peer with context takeover (RFC 7692 §7.2.2), as the peer would decode them.
 //! Payloads in the order of their queueing, and the expected plaintext → agreement, or the difference.
 //! Uses zlib-rs, so nothing of our encoder but tables; about 50 KB per connection, for tests and for verify mode.
-//! Change here: what is a mismatch. The server decides what follows from one.
+//! Changed here: what is a mismatch. The server decides what follows from one.
 
 mod distances;
 

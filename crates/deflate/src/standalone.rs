@@ -1,7 +1,7 @@
 //! Compresses one message so that it stands alone (RFC 7692 §7.2.1), without earlier messages.
 //! Plaintext → DEFLATE blocks with the sync-flush tail cut off; BFINAL is never set.
 //! Uses the encoder's own modules; never allocates per message beyond growing its buffers and `out`.
-//! Change here: how a message is cut into blocks. The content of a block is `matcher` and `block`.
+//! Changed here: how a message is cut into blocks. The content of a block is `matcher` and `block`.
 
 use crate::bits::BitWriter;
 use crate::block::{Histogram, Plan, room, write_flush};

@@ -1,7 +1,7 @@
 //! The strategies of zlib for a compressor of one connection.
 //! A strategy and a range of a window → sequences, for strategies without a search by hash.
 //! Pure; uses `window` and `token`.
-//! Change here: how a strategy parses. Which codes a block gets is `block`, hash chains are `matcher`.
+//! Changed here: how a strategy parses. Which codes a block gets is `block`, hash chains are `matcher`.
 
 use crate::block::{Histogram, Plan};
 use crate::level::Effort;

@@ -1,7 +1,7 @@
 //! A body that is one compressed stream (RFC 1952, RFC 1950): its beginning, messages without compression, its end.
 //! A coding → header and trailer; a message → DEFLATE blocks that end with a whole sync flush.
 //! Pure; uses `bits` and `block`; allocates only where `out` grows.
-//! Change here: the bytes around the blocks. Compressed messages are `standalone` and `gap`, checksums `checksum`.
+//! Changed here: the bytes around the blocks. Compressed messages are `standalone` and `gap`, checksums `checksum`.
 
 use crate::FLUSH_TAIL;
 use crate::bits::{BitWriter, SLACK_BYTES};

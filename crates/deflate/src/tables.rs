@@ -1,7 +1,7 @@
 //! The fixed numbers of DEFLATE (RFC 1951 §3.2.5, §3.2.6): symbols of lengths and distances.
 //! A length or a distance → its symbol, its extra bits and their value; the static codes.
 //! Constants and pure functions; uses nothing.
-//! Change here: only if it differs from RFC 1951. Dynamic codes are `huffman`.
+//! Changed here: only if it differs from RFC 1951. Dynamic codes are `huffman`.
 
 /// A bit pattern ready for the writer: the code, lowest bit first, and its bit count above it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The output of the parser (RFC 1951 §3.2.5): runs of literals, each with a copy after it.
 //! A copy inside the stream, or out of an earlier publication ↔ a number; sequences of them.
 //! Pure; allocates only where the list of sequences grows; uses nothing but `tables`.
-//! Change here: the form of a token. The matcher is `matcher`, the bits are `block`.
+//! Changed here: the form of a token. The matcher is `matcher`, the bits are `block`.
 
 use crate::tables::{END_OF_BLOCK, LENGTH_MIN, LENGTHS};
 

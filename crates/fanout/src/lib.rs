@@ -1,7 +1,7 @@
 //! The way of broadcasts to connections: a hub of sessions behind each shard, and one compression for all receivers.
 //! In: messages, notices and time from the shard → out: frames on the shard's `ConnectionWriter`, shared where receivers can share them.
 //! Uses `node` for every decision, `shard` for connections, `deflate` for bytes. Never: sockets, HTTP, rules of channels.
-//! Change here: the public items. The hub behind a shard lives in `realtime`, histories of channels in `compression`.
+//! Changed here: the public items. The hub behind a shard lives in `realtime`, histories of channels in `compression`.
 #![forbid(unsafe_code)]
 
 mod clock;

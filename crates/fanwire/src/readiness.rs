@@ -1,7 +1,7 @@
 //! Whether this server can serve clients (readiness), and whether only a restart helps (liveness).
 //! In: turns and waiting messages of shards once a second, the start of a drain, failures of the engine → out: what is wrong.
 //! Pure but for atomics and a lock that no hot path takes.
-//! Change here what counts as ready; the paths are in `http/routes.rs`.
+//! Changed here: what counts as ready; the paths are in `http/routes.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! Addresses of a server: a WebSocket endpoint, a server API.
 //! In: a URL, TLS for one that needs it → out: socket address, value of the Host header, path.
 //! Uses the system's resolver. Never: a connection.
-//! Change here which URLs are accepted.
+//! Changed here: which URLs are accepted.
 
 use anyhow::{Context, Result, bail, ensure};
 use rustls::ClientConfig;

@@ -1,7 +1,7 @@
 //! Messages that each subscriber has received, compared with the publications.
 //! In: publications, subscriptions, every message of every subscriber → out: what was lost, doubled, reordered or broken.
 //! Pure: time is a parameter, in nanoseconds since the start of the run.
-//! Change here what counts as right; latencies are recorded in `record`.
+//! Changed here: what counts as right; latencies are recorded in `record`.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! The generator: many subscribers and one publisher on one thread over one poller.
 //! In: an address and a profile of subscribers → out: their messages to a `PublicationHandler`, in the order of arrival.
 //! Uses mio and socket2 for sockets; never starts processes and never measures (see `machine`, and `target` in `bench`).
-//! Change here how subscribers are opened and polled; what one of them says lives in `connection`.
+//! Changed here: how subscribers are opened and polled; what one of them says lives in `connection`.
 
 use anyhow::{Context, Result, bail};
 use mio::net::TcpStream;

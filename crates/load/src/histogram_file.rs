@@ -1,7 +1,7 @@
 //! Files of latencies in the log format of HdrHistogram, and sums of several.
 //! In: histograms ↔ out: text with a base64 line for each, which the tools of HdrHistogram read.
 //! Uses hdrhistogram. Never: opens files.
-//! Change here what such a file has.
+//! Changed here: what such a file has.
 
 use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;

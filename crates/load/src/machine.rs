@@ -1,7 +1,7 @@
 //! Figures of the kernel: CPU time and resident memory of a process, work on a core, limits.
 //! In: process ids and core numbers → out: seconds and bytes.
 //! Uses /proc (Linux) and rustix; never starts or stops anything.
-//! Change here how a quantity is read; when it is read is the scenario's business.
+//! Changed here: how a quantity is read; when it is read is the scenario's business.
 
 use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,7 +1,7 @@
 //! Data of publications: each has its channel and number inside, so that a receiver knows what is missing.
 //! In: a corpus, or a size and a share of random bytes → out: the data of each publication; the number in what arrives.
 //! Pure. Never: sockets, files.
-//! Change here the form of the data.
+//! Changed here: the form of the data.
 
 use anyhow::{Result, bail, ensure};
 

@@ -1,7 +1,7 @@
 //! Pseudo-random numbers, the same in every run.
 //! In: a seed → out: numbers below a count.
 //! Pure.
-//! Change here how numbers are made up; what they decide is the scenario's business.
+//! Changed here: how numbers are made up; what they decide is the scenario's business.
 
 /// A linear congruential generator: enough to interleave.
 #[derive(Clone, Debug)]

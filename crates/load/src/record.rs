@@ -1,7 +1,7 @@
 //! Latencies and rates of a run.
 //! In: planned times, arrivals → out: histograms for each measured part, and a row for each second.
 //! Pure: time is a parameter, in nanoseconds since the start of the run.
-//! Change here what is recorded; the report is made in `report`.
+//! Changed here: what is recorded; the report is made in `report`.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;

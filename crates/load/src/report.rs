@@ -1,7 +1,7 @@
 //! The report of a run: what a reader needs to judge its figures, and whether they count.
 //! In: a plan, records and counts → out: a value that is written as JSON, as text (`text`) and as a page (`page`).
 //! Pure but for facts about the machine. Never: files.
-//! Change here what a report has; units are in the names of its fields.
+//! Changed here: what a report has; units are in the names of its fields.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! One run against a server: connects, publishes at the planned times, reads, checks.
 //! In: a plan → out: a report, also of a run that was interrupted.
 //! Uses one thread and, for each group of subscribers, one generator; `check` and `record` are pure.
-//! Change here the order of events; what counts as right is in `check`, what is shown in `report`.
+//! Changed here: the order of events; what counts as right is in `check`, what is shown in `report`.
 
 use anyhow::{Result, ensure};
 use std::io;

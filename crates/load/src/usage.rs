@@ -1,7 +1,7 @@
 //! CPU, memory and bytes of the measured time.
 //! In: what there was at its beginning and at its end → out: the differences.
 //! Uses /proc where it is there. Never: decides when the measured time begins.
-//! Change here what is measured next to latencies.
+//! Changed here: what is measured next to latencies.
 
 use anyhow::{Context, Result};
 use std::time::{Duration, Instant};

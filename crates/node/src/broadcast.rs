@@ -1,7 +1,7 @@
 //! One publication on its way to all shards: each encoding of it is made once, by the first shard that needs it.
 //! In: a publication with its channel → out: encoded pushes (one per encoding and delta mode), and the state that the shell prepared.
 //! Uses: `fanwire_protocol` to encode, write-once cells. Never: sockets, frames, subscriber lists.
-//! Change here: what all receivers share. `hub/notices.rs` selects the receivers; the shell makes frames.
+//! Changed here: what all receivers share. `hub/notices.rs` selects the receivers; the shell makes frames.
 
 mod deltas;
 

@@ -1,7 +1,7 @@
 //! Names and versions of SDKs with their transports and labels, shared by the connections of a shard that have the same.
 //! In: what a client says of itself → out: one shared copy of it.
 //! Uses: reference counts. Never: trusts the texts: each is cut, and a copy without a connection goes.
-//! Change here: what a connection keeps of its program.
+//! Changed here: what a connection keeps of its program.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Time as sessions store it: milliseconds since the node started, and the offset to Unix time.
 //! In: `Instant`s from the shells, Unix time with every turn of a shard → out: `Moment`s of 8 bytes, Unix seconds, clock steps.
 //! Uses: two atomics. Never: reads a clock; time is a parameter.
-//! Change here: how times are stored. `hub/timers.rs` decides when something is due.
+//! Changed here: how times are stored. `hub/timers.rs` decides when something is due.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Client commands: one file per command, and the rules that all of them share (protocol §5: life cycle, order, ids).
 //! In: one command of a session, or a control command for it → out: a reply, nothing yet, or one disconnect.
 //! Uses: the commands by their names, `session_table`, `pending`. Never: sends by itself; a command returns its reply or refusal.
-//! Change here: rules for every command. Each command has a file; `hub/receive.rs` reads messages of many commands.
+//! Changed here: rules for every command. Each command has a file; `hub/receive.rs` reads messages of many commands.
 
 mod connect;
 mod context;

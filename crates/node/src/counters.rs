@@ -1,7 +1,7 @@
 //! Counters of a hub for the metrics endpoint.
 //! In: one writer, the hub's own thread → out: numbers any thread reads with relaxed order.
 //! Uses: atomics. Never: locks, or labels without bound (channels and users are never counted by name).
-//! Change here: which numbers exist. Their names for Prometheus live in `metrics`.
+//! Changed here: which numbers exist. Their names for Prometheus live in `metrics`.
 
 use fanwire_auth::{Fault, TokenError};
 use fanwire_policy::recovery::Unrecovered;

@@ -1,7 +1,7 @@
 //! Times at which something is due in a shard: ends of sessions and subscriptions, renewals of presence, position checks.
 //! In: options, the clock, a session table → out: its timers, set.
 //! Uses: the node's clock and options. Never: what happens then; the hub does it.
-//! Change here: how options become times. `Session::deadline` finds the earliest one of a session.
+//! Changed here: how options become times. `Session::deadline` finds the earliest one of a session.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Routes publications of every broker to the shards: between steps 5 and 6 of the route.
 //! In: publications in broker order, on any thread → out: one `Arc<Broadcast>` in the inbox of each shard with subscribers.
 //! Uses: `registry`, inboxes. Never: encodes; the hub selects the receivers inside a shard.
-//! Change here: the way from broker to shards. The broker orders publications; the router keeps that order.
+//! Changed here: the way from broker to shards. The broker orders publications; the router keeps that order.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Deltas of publications (protocol §11): patches, and their form in JSON.
 //! In: payloads and the previous payloads → out: patches that pay, publications in the form for subscribers with deltas.
 //! Uses: `fanwire_protocol::fossil`. Never: subscribers; `subscribers/deltas.rs` tracks which of them has which base.
-//! Change here: when a patch pays and what it may cost. What a live publication shares is in `broadcast/deltas.rs`.
+//! Changed here: when a patch pays and what it may cost. What a live publication shares is in `broadcast/deltas.rs`.
 
 use std::str;
 

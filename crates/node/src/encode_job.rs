@@ -1,7 +1,7 @@
 //! Replies too large to encode in a turn of a shard: encoded on another thread, while the session waits as for a broker.
 //! In: the source of a reply → out: the encoded reply, as one of the results that the session waits for.
 //! Uses: the encoders of `fanwire_protocol`, promises. Never: threads; the shell runs the jobs (`outbox.rs`).
-//! Change here: which replies are large, and what they contain.
+//! Changed here: which replies are large, and what they contain.
 
 use std::iter;
 use std::sync::{Arc, Weak};

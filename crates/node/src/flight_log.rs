@@ -1,7 +1,7 @@
 //! Events of sessions, as the flight recorder of their shard keeps them.
 //! In: what happens to a session, `now` → out: stored events; a text for the log; logs for the server API and for files.
 //! Uses: the recorder, the session, Unix time of the node. Never: decides, sends.
-//! Change here: what is recorded. How it is stored is in the crate `recorder`.
+//! Changed here: what is recorded. How it is stored is in the crate `recorder`.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! The hub of one shard: its sessions and their commands and notices (steps 4 and 6 of the route). Single-threaded and pure.
 //! In: opened connections, whole WebSocket messages, notices, the time → out: effects in an `Outbox`.
 //! Uses: `session_table` for state, `command` for client commands. Never: sockets, clocks, locks of its own.
-//! Change here: the interface for a shard. Notices: `hub/notices.rs`, `hub/control_commands.rs`; timers: `hub/timers.rs`.
+//! Changed here: the interface for a shard. Notices: `hub/notices.rs`, `hub/control_commands.rs`; timers: `hub/timers.rs`.
 
 mod batches;
 mod checks;

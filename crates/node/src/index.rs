@@ -1,7 +1,7 @@
 //! Indices of a shard's tables, each a type of its own: two of them stand side by side in most calls.
 //! In: positions in dense lists → out: the same, 4 bytes each.
 //! Pure. Never: a list; its owner knows what an index means.
-//! Change here: nothing but another index.
+//! Changed here: nothing but another index.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! A join or a leave on its way to all shards: each encoding of it is made once, by the first shard that needs it.
 //! In: a channel, the client's info → out: encoded pushes, one per encoding.
 //! Uses: `fanwire_protocol` to encode, write-once cells. Never: subscriber lists.
-//! Change here: what all receivers share. `hub/notices.rs` selects the receivers.
+//! Changed here: what all receivers share. `hub/notices.rs` selects the receivers.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,7 +1,7 @@
 //! The position that a client without commands names when it comes back (protocol §25), as `Last-Event-ID` of an event stream.
 //! In: the text of a request, a connect result → out: the position, those of the messages after a connect, and why there is none.
 //! Uses: positions of the broker. Never: reads a stream; `command/connect.rs` does.
-//! Change here: the form of an id, and which messages have one. The shell writes them (`Outbox::position`).
+//! Changed here: the form of an id, and which messages have one. The shell writes them (`Outbox::position`).
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Fanwire's node: sessions, channels and hubs between the encoded command and the encoded push, without sockets or clocks.
 //! In: WebSocket messages, API calls and `now` → out: replies, broadcasts and disconnects through `Outbox` and `Inbox`.
 //! Uses: `fanwire-protocol`. Never: sockets, `ws`, `deflate`, HTTP, a clock of its own (one anchor, see `Node::new`).
-//! Change here: the list of modules. Start at `hub.rs` for one shard, `node.rs` for all of them.
+//! Changed here: the list of modules. Start at `hub.rs` for one shard, `node.rs` for all of them.
 //!
 //! A node with one shard. Its shell owns the inbox, calls the hub and carries out its effects:
 //!

@@ -1,7 +1,7 @@
 //! Metrics of a node for `info` (server API §3): increases of counters in an interval, values of gauges at its end.
 //! In: readings of all metrics, the time → out: one summary at the start, and one per interval.
 //! Uses: maps behind a short lock. Never: a list of metrics; the reader supplies it.
-//! Change here: how readings become a summary. Names and values live in the server's metrics.
+//! Changed here: how readings become a summary. Names and values live in the server's metrics.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Notices for a shard: publications, joins, leaves, and control commands of the server API.
 //! In: calls of `Node` and `Deliver` on any thread → out: `Notice`s pushed into the `Inbox` of each shard.
 //! Uses: protocol codes, `Broadcast`. Never: sockets, session state.
-//! Change here: the notices. `hub/notices.rs` and `hub/control_commands.rs` handle them.
+//! Changed here: the notices. `hub/notices.rs` and `hub/control_commands.rs` handle them.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The output of a hub: a shard shell writes its messages and closes connections.
 //! In: calls of the hub during one turn → out: frames, writes and closes; in tests a record.
 //! Uses: connection keys, shared broadcasts, disconnect codes. Never: sockets.
-//! Change here: the effects of a hub. Their causes live in `hub/` and `command/`.
+//! Changed here: the effects of a hub. Their causes live in `hub/` and `command/`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

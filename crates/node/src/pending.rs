@@ -2,7 +2,7 @@
 //! In: commands that cannot be answered yet, later frames and control commands of their sessions, broadcasts of channels that
 //! sessions subscribe to → out: the same, when the answers are there.
 //! Uses: values only. Never: sends. With the memory broker a session waits for its turn only, after many commands at once.
-//! Change here: what is kept for a waiting session. `hub/resume.rs` continues it.
+//! Changed here: what is kept for a waiting session. `hub/resume.rs` continues it.
 
 mod calls;
 mod channel_buffer;

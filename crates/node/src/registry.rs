@@ -1,7 +1,7 @@
 //! Registry of the node: channel → shards with their subscriber counts, and user → number of connections.
 //! In: joins, leaves, connects and disconnects of every shard → out: the shards of a channel in O(1), counts, shared names.
 //! Uses: striped locks, one hash per call. Never: connections, sessions, publications.
-//! Change here: what the whole node counts. `subscribers.rs` has the subscribers inside one shard.
+//! Changed here: what the whole node counts. `subscribers.rs` has the subscribers inside one shard.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;

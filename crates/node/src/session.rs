@@ -1,7 +1,7 @@
 //! One connection at rest: identity, subscriptions, deadlines.
 //! In: values that the session table and the commands write → out: the same values, small, without a task and without a buffer.
 //! Uses: shared strings. Never: sockets, other sessions, encoding.
-//! Change here: the state per connection (every byte counts a million times). Its behaviour lives in
+//! Changed here: the state per connection (every byte counts a million times). Its behaviour lives in
 //! `session_table.rs`, `hub/` and `command/`.
 
 use std::collections::BTreeMap;

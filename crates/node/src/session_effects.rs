@@ -1,7 +1,7 @@
 //! Changes of the session table with what they cause outside: registry, presence, joins and leaves, reports to hooks.
 //! In: changes that hub and commands want → out: changed tables, then notices to the node, in the order of the change.
 //! Uses: `session_table`, the node. Never: sends to clients, decides.
-//! Change here: what others learn of a change. What the tables do is in `session_table.rs`.
+//! Changed here: what others learn of a change. What the tables do is in `session_table.rs`.
 
 use std::mem;
 use std::sync::Arc;

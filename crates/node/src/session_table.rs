@@ -1,7 +1,7 @@
 //! Sessions and subscriptions of one shard: linked tables, and the few operations that keep them consistent.
 //! In: opens, connects, joins, leaves, removals → out: sessions, subscriber lists, timers and counters, all consistent; what ended.
 //! Uses: `session`, `subscribers`, `pending`, `wheel`. Pure. Never: encodes, sends, decides, calls the node.
-//! Change here: what changes together when a session or a subscription comes or goes. `session_effects.rs` tells it to others.
+//! Changed here: what changes together when a session or a subscription comes or goes. `session_effects.rs` tells it to others.
 
 mod filters;
 mod saving;

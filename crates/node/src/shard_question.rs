@@ -1,7 +1,7 @@
 //! A question on its way to the shards of a node: what a shard shows it, and how it goes on.
 //! In: the tables of a shard → out: whatever the question takes from them.
 //! Uses: the session table. Never: knows a question; `node/questions/` has them.
-//! Change here: what a question may read of a shard.
+//! Changed here: what a question may read of a shard.
 
 use std::fmt;
 use std::net::SocketAddr;

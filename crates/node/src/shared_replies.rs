@@ -1,7 +1,7 @@
 //! Encoded replies to subscribes of one shard: after an outage, most clients ask for the same publications or entries of a channel.
 //! In: the reply to a subscribe → out: its encoded message, made once for equal replies.
 //! Uses: the encoders of `fanwire_protocol`. Never: sessions.
-//! Change here: which replies are shared, and how long they are kept.
+//! Changed here: which replies are shared, and how long they are kept.
 
 use std::time::{Duration, Instant};
 

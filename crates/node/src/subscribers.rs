@@ -1,7 +1,7 @@
 //! Subscribers of each channel inside one shard: a dense list of connections (step 6 of the route).
 //! In: joins and leaves of sessions → out: the list of a channel with one lookup, walked once per broadcast.
 //! Uses: a slab of channels and a hash table of their indices. Never: sessions, sockets, other shards.
-//! Change here: the layout of subscriber lists. `session_table.rs` maintains the back references from sessions.
+//! Changed here: the layout of subscriber lists. `session_table.rs` maintains the back references from sessions.
 
 mod clients;
 mod deltas;

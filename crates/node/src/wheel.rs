@@ -1,7 +1,7 @@
 //! A timing wheel with exactly one timer per connection: the earliest thing a session has to do.
 //! In: dense connection indices with a due moment, and the time → out: the indices that are due, earliest tick first.
 //! Uses: nothing but vectors. Never: clocks, sessions; what is due is decided by `hub/timers.rs`.
-//! Change here: resolution and depth. Six levels of 64 slots, as in tokio's and Linux's wheels (Varghese & Lauck 1987).
+//! Changed here: resolution and depth. Six levels of 64 slots, as in tokio's and Linux's wheels (Varghese & Lauck 1987).
 
 use crate::clock::Moment;
 

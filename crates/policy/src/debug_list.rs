@@ -1,7 +1,7 @@
 //! Users, channels and addresses whose events are logged at level debug, whatever `log.level` says.
 //! In: changes with their end, Unix time → out: whether a connection or a channel is listed.
 //! Uses: one lock, and a switch that is read before it. Never: sessions, other nodes.
-//! Change here: limits of the list. `flight_log.rs` writes the lines, `node/diagnostics.rs` tells other nodes.
+//! Changed here: limits of the list. `flight_log.rs` writes the lines, `node/diagnostics.rs` tells other nodes.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! Filters (protocol §13): a tree that selects publications by their tags, or connections by their labels.
 //! In: a `FilterNode` of a request or a JSON text of a backend, once → out: a checked filter; then tags → whether they match.
 //! Uses: `filter/decimal`. Never: sessions, positions; evaluation never allocates.
-//! Change here: operators of a filter and its limits. `hub/notices.rs`, `recovery.rs` and `hub/control_commands.rs` evaluate it.
+//! Changed here: operators of a filter and its limits. `hub/notices.rs`, `recovery.rs` and `hub/control_commands.rs` evaluate it.
 
 mod decimal;
 mod source;

@@ -1,7 +1,7 @@
 //! Glob patterns for channel names (server API §3 channels).
 //! In: a pattern from the API → out: a matcher whose time is linear in the name for every pattern.
 //! Uses: `regex`, which has no backtracking. Never: file system rules; `*` matches every character.
-//! Change here: the syntax of a pattern.
+//! Changed here: the syntax of a pattern.
 
 use regex::{Regex, RegexBuilder, escape};
 

@@ -1,7 +1,7 @@
 //! Hooks (the port for programs that embed a node, and for event proxies): decisions about client commands, and reports.
 //! In: events of clients → out: grants or rejections, ready or pending; nothing for reports.
 //! Uses: values of the protocol. Never: threads, timeouts; the program around the node has them.
-//! Change here: what a hook receives and what it may grant. `command/hook.rs` asks, `hub/timers.rs` refreshes.
+//! Changed here: what a hook receives and what it may grant. `command/hook.rs` asks, `hub/timers.rs` refreshes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Policy: the options of a node, and what a client may do by them, in which channel and at which rate.
 //! In: options once, then names, tags, positions, times → out: permissions, refusals, what a returning client gets.
 //! Pure: no session, no socket, no clock. `hooks` is the port for decisions that an application makes.
-//! Change here: the list of modules. Options are in `options`, rules of channels in `channel`.
+//! Changed here: the list of modules. Options are in `options`, rules of channels in `channel`.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Rate limits of each connection: token buckets for its commands, publishes and subscribes.
 //! In: the command's kind and namespace, rates, `now` → out: allowed or not.
 //! Uses: options and times. Never: sessions, replies; `command/rates.rs` decides what a refusal means to a client.
-//! Change here: what is stored per connection. `command/rates.rs` decides which commands count.
+//! Changed here: what is stored per connection. `command/rates.rs` decides which commands count.
 
 mod bucket;
 

@@ -1,7 +1,7 @@
 //! The settings of a node: what a reload replaces while clients are connected.
 //! In: valid options → out: compiled rules and verifiers in one immutable value, shared by shards and the API.
 //! May use: `channel`, `options`, fanwire-auth. Never: sessions, a broadcast on its way, files.
-//! Change here: what survives a reload (ids of namespaces, fetched keys). Which keys may change is decided in `config`.
+//! Changed here: what survives a reload (ids of namespaces, fetched keys). Which keys may change is decided in `config`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

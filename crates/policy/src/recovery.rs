@@ -1,7 +1,7 @@
 //! Recovery (protocol §9): whether a returning subscriber can get everything it missed, in stream and cache mode.
 //! In: its position, the answer of the broker → out: recovered or not, and the publications for it.
 //! Uses: positions, publications and filters. Never: sessions, brokers; it only describes the query.
-//! Change here: the rules of recovery. `command/subscribe/` checks permission and makes the reply.
+//! Changed here: the rules of recovery. `command/subscribe/` checks permission and makes the reply.
 
 use fanwire_broker::{Query, StreamSlice};
 use fanwire_protocol::Publication;

@@ -1,7 +1,7 @@
 //! Tiles of spatial channels: each is a channel of its own inside of the node, with a name that no client can give.
 //! In: a channel and a tile → out: the name of the tile's channel, and back.
 //! Uses: `fanwire_area`. Never: sessions, subscriber lists.
-//! Change here: the names. Who is subscribed to which tile: `session_table/views.rs`.
+//! Changed here: the names. Who is subscribed to which tile: `session_table/views.rs`.
 
 use fanwire_area::Tile;
 

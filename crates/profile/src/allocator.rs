@@ -1,7 +1,7 @@
 //! A wrapper of the process's allocator that shows allocations to the heap profile.
 //! In: calls of the global allocator → out: the same calls of the wrapped one; samples, while they are on.
 //! Uses `heap`, which decides what is sampled. Never: changes a size, an alignment or a pointer.
-//! Change here: which calls are shown. While sampling is off, each call costs one relaxed load.
+//! Changed here: which calls are shown. While sampling is off, each call costs one relaxed load.
 
 #![allow(unsafe_code)] // docs/decisions/0020
 

@@ -1,7 +1,7 @@
 //! The CPU profile: which functions the process runs, by the stack of the running thread each 10 ms of CPU time.
 //! In: a start and an end → out: a file with samples and CPU time, by stack and thread.
 //! Uses `sampler`, which exists only during a profile: at other times nothing runs. Never: waits.
-//! Change here: what becomes of the stacks. They are collected in `sampler`.
+//! Changed here: what becomes of the stacks. They are collected in `sampler`.
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod modules;

@@ -1,7 +1,7 @@
 //! The file format of pprof: `profile.proto` of github.com/google/pprof, gzipped.
 //! In: stacks of addresses with their values → out: the bytes of a file; names, files and lines are looked up here.
 //! Uses prost, backtrace for the names, zlib-rs for gzip. Never: collects a stack.
-//! Change here: what a file contains. What is measured lives in `cpu` and `heap`.
+//! Changed here: what a file contains. What is measured lives in `cpu` and `heap`.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! The heap profile: which functions allocated the memory that is in use, by samples.
 //! In: allocations and frees that `SamplingAllocator` shows → out: a file with objects and bytes in use, by stack.
 //! Uses one lock per sample and one table lookup per free. Never: touches the memory that it counts.
-//! Change here: how often a sample is taken and what it stands for.
+//! Changed here: how often a sample is taken and what it stands for.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The running process: CPU and heap profiles in the format of pprof, and the standard metrics.
 //! In: a start and an end, allocations of the process, `/proc` → out: gzipped `profile.proto` with names of functions, metrics.
 //! Uses a timer signal, the unwind tables of the binary, a wrapper of the allocator. Never: a thread, a socket, a clock of its own.
-//! Change here: the list of parts. Paths and limits of requests are in `routes`.
+//! Changed here: the list of parts. Paths and limits of requests are in `routes`.
 
 mod allocator;
 pub mod cpu;

@@ -1,7 +1,7 @@
 //! Reads profiles in tests as `go tool pprof` does.
 //! In: a gzipped file → out: its samples with names of functions.
 //! Uses prost and zlib-rs. Never: part of a build that is not a test.
-//! Change here: what a test can ask of a profile.
+//! Changed here: what a test can ask of a profile.
 
 use prost::Message as _;
 use zlib_rs::{InflateConfig, decompress_slice};

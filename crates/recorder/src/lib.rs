@@ -1,7 +1,7 @@
 //! The flight recorder of a shard: the last events of its connections, kept for an hour after their end.
 //! In: connections with their events, Unix time → out: logs by user or client, within a bound of memory.
 //! Uses: a map of logs, each with a ring of events. Pure. Never: a clock, a lock, a session.
-//! Change here: which logs are kept, and what a log has besides its events. How an event is stored is in `ring.rs`.
+//! Changed here: which logs are kept, and what a log has besides its events. How an event is stored is in `ring.rs`.
 
 #![forbid(unsafe_code)]
 

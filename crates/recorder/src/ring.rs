@@ -1,7 +1,7 @@
 //! The last events of one connection, in at most 768 bytes.
 //! In: events with their time → out: the same events, oldest first; the oldest ones make room for new ones.
 //! Uses: one buffer, which grows with the events. Never: knows connections, reads a clock.
-//! Change here: how an event is stored. What a log has besides its events is in `lib.rs`.
+//! Changed here: how an event is stored. What a log has besides its events is in `lib.rs`.
 
 /// Kind of an event. It decides what the fields of a [`FlightEvent`] mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

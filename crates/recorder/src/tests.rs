@@ -1,7 +1,7 @@
 //! Tests of the recorder of a shard.
 //! In: connections with events, Unix times → out: asserted logs and bytes.
 //! Uses: times as numbers. Never: a real clock.
-//! Change here: tests of which logs are kept. Stored events are tested in `ring/tests.rs`.
+//! Changed here: tests of which logs are kept. Stored events are tested in `ring/tests.rs`.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! The address of a Redis or a Sentinel.
 //! In: host, port and credentials → out: the same, and a text for operators.
 //! Uses: nothing. Never: passwords in texts.
-//! Change here: the parts of an address. Its syntax is in `options.rs`, that of a Cluster in `cluster/seeds.rs`.
+//! Changed here: the parts of an address. Its syntax is in `options.rs`, that of a Cluster in `cluster/seeds.rs`.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Appends entries to one stream of a Redis, for programs other than clients (docs/events.md).
 //! In: a field and its value → out: accepted, or why not.
 //! Uses one connection for commands. Never: the content of an entry; a Cluster.
-//! Change here: the command that appends.
+//! Changed here: the command that appends.
 
 use std::sync::Arc;
 

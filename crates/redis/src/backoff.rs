@@ -1,7 +1,7 @@
 //! The time to wait before the next try to connect: longer each time, and different for each connection.
 //! In: tries and the lifetimes of connections → out: durations.
 //! Uses: rand, for the jitter. Never: timers.
-//! Change here: how fast connections return to a Redis that comes back.
+//! Changed here: how fast connections return to a Redis that comes back.
 
 use std::time::Duration;
 

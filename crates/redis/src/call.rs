@@ -1,7 +1,7 @@
 //! Calls of commands: a command, its route, and the caller that gets its reply.
 //! In: a command, a handler → out: the same, until the handler gets the reply or a failure.
 //! Uses: nothing but the command. Never: connections.
-//! Change here: what belongs to a call. `command_connection.rs` sends calls, `redirect.rs` routes them again.
+//! Changed here: what belongs to a call. `command_connection.rs` sends calls, `redirect.rs` routes them again.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! The time of one Redis, so that all nodes agree about the end of a member.
 //! In: instants of this node, and from time to time the time of the Redis → out: Unix milliseconds.
 //! Uses: the system's clock until the Redis has answered. Never: waits.
-//! Change here: how the two clocks are matched.
+//! Changed here: how the two clocks are matched.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

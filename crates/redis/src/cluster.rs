@@ -1,7 +1,7 @@
 //! A Redis Cluster: the map from slots to masters, and the connections to all masters.
 //! In: topologies, redirected calls → out: the server of a slot; names move with their slots.
 //! Uses: servers, one lock that is held for one look or a change of the map. Never: sockets; it does not ask for topologies.
-//! Change here: the effect of a new topology. `cluster/topology_refresh.rs` asks for it.
+//! Changed here: the effect of a new topology. `cluster/topology_refresh.rs` asks for it.
 
 mod seeds;
 mod topology;

@@ -1,7 +1,7 @@
 //! A connection for commands: commands that are queued together leave as one pipeline, and replies come in their order.
 //! In: commands with a reply handler, from any thread → out: replies or failures, each once and in bounded time.
 //! Uses one task, a bounded queue, a socket connection. Never: the meaning of a command.
-//! Change here: how commands are sent, and what becomes of them when the connection is lost.
+//! Changed here: how commands are sent, and what becomes of them when the connection is lost.
 
 mod in_flight;
 

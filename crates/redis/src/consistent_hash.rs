@@ -1,7 +1,7 @@
 //! Which Redis has a channel, and which of its connections: all nodes must agree about the Redis.
 //! In: a channel and a count → out: an index.
 //! Uses: FNV-1a and jump consistent hashing (Lamping and Veach, 2014), as Centrifugo does. Never: random hashers.
-//! Change here: nothing while data is kept, because every node must compute the same.
+//! Changed here: nothing while data is kept, because every node must compute the same.
 
 /// 64-bit FNV-1a.
 pub(crate) fn hash(channel: &str) -> u64 {

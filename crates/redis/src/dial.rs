@@ -1,7 +1,7 @@
 //! Opens a connection to a Redis and verifies that the engine can work with it.
 //! In: an address and timeouts → out: a connection that is logged in, or an error with the address and a remedy.
 //! Uses sockets and Sentinels. Never: waits without a limit.
-//! Change here: the checks before a Redis is used. `command_connection.rs` and `pubsub_connection.rs` try again.
+//! Changed here: the checks before a Redis is used. `command_connection.rs` and `pubsub_connection.rs` try again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Errors of a Redis for operators, and failures of calls for the engine.
 //! In: addresses and errors of connections and replies → out: errors with the address and a remedy.
 //! Uses: the errors of the crate `redis`. Never: passwords.
-//! Change here: the text for operators. Clients and backends get `BrokerError`.
+//! Changed here: the text for operators. Clients and backends get `BrokerError`.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Hints for log lines about commands that Redis refused.
 //! In: commands, replies → out: a description of the command and a remedy.
 //! Pure. Never: writes the log; `LogThrottle` of the crate `telemetry` limits how often.
-//! Change here: the text of a hint. `health.rs` counts refusals.
+//! Changed here: the text of a hint. `health.rs` counts refusals.
 
 use redis::{Arg, Cmd, ServerError};
 

@@ -1,7 +1,7 @@
 //! Growing messages in Redis: a hash for each, next to the stream of its channel, which one script changes and publishes.
 //! In: fragments → out: commands; what came of a fragment from replies.
 //! Uses: keys, a script. Never: the rules of a fragment, which the script has.
-//! Change here: the arguments and the reply. The script is `script/append.lua`.
+//! Changed here: the arguments and the reply. The script is `script/append.lua`.
 
 use fanwire_broker::{
     Append, AppendError, Appended, Epoch, FINAL_TTL, Fragment, Position, Retention,

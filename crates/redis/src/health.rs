@@ -1,7 +1,7 @@
 //! The state of the engine: connections that are up, the latest error, records that were skipped.
 //! In: events of connections → out: a state for `/health`, counts for metrics, lines in the log.
 //! Uses: atomics and a small lock. Never: decides anything.
-//! Change here: the recorded state of an engine.
+//! Changed here: the recorded state of an engine.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;

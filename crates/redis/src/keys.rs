@@ -1,7 +1,7 @@
 //! The names of all keys and PUB/SUB channels in Redis (docs/redis-data.md has the table).
 //! In: a prefix and a channel → out: key names that share one slot of a Redis Cluster per channel.
 //! Uses: nothing. Never: commands.
-//! Change here: a name. `script/*.lua` write the values, `stream.rs` and `members.rs` read them.
+//! Changed here: a name. `script/*.lua` write the values, `stream.rs` and `members.rs` read them.
 
 use std::iter;
 

@@ -1,7 +1,7 @@
 //! Where a channel is in a store: its slot, and its connection to one Redis.
 //! In: a channel and its hash, or a name between nodes → out: a location.
 //! Uses: hashes of channels, slots of keys. Never: connections.
-//! Change here: how a connection is chosen. `redis.rs` chooses the store, `store.rs` the Redis.
+//! Changed here: how a connection is chosen. `redis.rs` chooses the store, `store.rs` the Redis.
 
 use super::keys::Keys;
 use super::{consistent_hash, slot};

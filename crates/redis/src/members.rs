@@ -1,7 +1,7 @@
 //! Presence in Redis: three keys per channel, which scripts always change together.
 //! In: members and the ends of their time → out: commands; members and counts from the replies.
 //! Uses: a command connection, keys, scripts, records. Never: clocks; times are milliseconds of the Redis.
-//! Change here: the commands for presence. The scripts are `script/presence*.lua`.
+//! Changed here: the commands for presence. The scripts are `script/presence*.lua`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Dispatches PUB/SUB messages: publications, joins and leaves to the `Deliver`, others to the listeners of the node.
 //! In: a name and the bytes published under it → out: calls of the `Deliver` or of a listener.
 //! Uses: keys, records. Never: sockets, queues.
-//! Change here: what is done with a message. Messages of another version are skipped and counted.
+//! Changed here: what is done with a message. Messages of another version are skipped and counted.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! The options of the Redis engine (`engine.redis.*`): addresses, timeouts, numbers of connections.
 //! In: addresses as operators write them → out: hosts, ports and credentials, or an error.
 //! Uses: nothing. Never: sockets.
-//! Change here: the options and the syntax of addresses, whose parts are in `address.rs`. Configuration keys are in the crate `config`.
+//! Changed here: the options and the syntax of addresses, whose parts are in `address.rs`. Configuration keys are in the crate `config`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Connections apart from an engine, for consumers of streams: one caller, commands that may block.
 //! In: options of one Redis, Sentinels or a Cluster, and a key → out: a connection to the Redis that has the key; replies.
 //! Uses the dialer, with its checks. Never: shares a connection, waits without a limit.
-//! Change here: how the node of a Cluster with a key is found. How a connection begins is in `dial.rs`.
+//! Changed here: how the node of a Cluster with a key is found. How a connection begins is in `dial.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The ports of broker, presence, bus, revocations and statuses, implemented by the Redis engine.
 //! In: calls of the node → out: answers that come later, from the task of a connection.
 //! Uses: connections, commands. Never: blocks, waits.
-//! Change here: which command answers which call. The contract of the ports is in `fanwire_broker`.
+//! Changed here: which command answers which call. The contract of the ports is in `fanwire_broker`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

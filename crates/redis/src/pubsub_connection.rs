@@ -1,7 +1,7 @@
 //! A PUB/SUB connection: delivers all messages of its channels, in the order of the Redis.
 //! In: names to subscribe and unsubscribe, from any thread; messages → out: publications, joins, leaves, messages of nodes.
 //! Uses: one task (`pubsub_connection/reader.rs`), a RESP3 connection whose pushes wait in a bounded queue. Never: lets that queue grow; it reconnects instead.
-//! Change here: the meaning of a push. `subscription_table.rs` decides when a name is subscribed, `message_handler.rs` where messages go.
+//! Changed here: the meaning of a push. `subscription_table.rs` decides when a name is subscribed, `message_handler.rs` where messages go.
 
 mod push_queue;
 mod reader;

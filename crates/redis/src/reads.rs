@@ -1,7 +1,7 @@
 //! Reads of a channel: a page of its history, its members, their number. Equal reads at one time share a script.
 //! In: a read, the connection of its channel → out: the answer, for each caller.
 //! Uses: command connections, commands, singleflight. Never: changes data; writes are not shared.
-//! Change here: which reads exist, and which are equal. Sharing is in `singleflight.rs`, the commands in `stream.rs` and `members.rs`.
+//! Changed here: which reads exist, and which are equal. Sharing is in `singleflight.rs`, the commands in `stream.rs` and `members.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The records in Redis and on its PUB/SUB: a version byte, then Protobuf; payloads are untouched.
 //! In: publications, joins, leaves, members → out: records, and back; other bytes → an error value.
 //! Uses: prost and the messages of the client protocol. Never: keys, commands, sockets.
-//! Change here: the format of a record, and with it `VERSION`. `script/*.lua` append fields to records and read the user of one.
+//! Changed here: the format of a record, and with it `VERSION`. `script/*.lua` append fields to records and read the user of one.
 
 use bytes::{Buf as _, BufMut, Bytes};
 use fanwire_broker::{Change, ClientId, DeliveryClass, Delta, Epoch, Position, PublishOptions};

@@ -1,7 +1,7 @@
 //! Redirects in a Cluster: calls whose slot is at another node, and signals that slots moved.
 //! In: error replies of a Redis → out: a `Redirect`; the trait that a connection reports it to.
 //! Uses: calls. Never: decides where a slot is.
-//! Change here: which error replies are redirects. The map of slots is in `cluster.rs`.
+//! Changed here: which error replies are redirects. The map of slots is in `cluster.rs`.
 
 use std::sync::{Arc, Weak};
 

@@ -1,7 +1,7 @@
 //! Blocks and revocations in Redis: three sorted sets for all nodes, which one script changes together with their version.
 //! In: changes, cursors → out: commands; pages and changes from replies and messages.
 //! Uses: keys, scripts, records. Never: what a change means.
-//! Change here: the commands and the form of members. The scripts are `script/revocations_*.lua`.
+//! Changed here: the commands and the form of members. The scripts are `script/revocations_*.lua`.
 
 use bytes::{BufMut, Bytes};
 use fanwire_broker::{

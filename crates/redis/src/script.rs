@@ -1,7 +1,7 @@
 //! The Lua scripts, each of which makes a call atomic in Redis.
 //! In: keys and arguments → out: an EVALSHA command; the SCRIPT LOAD commands that a connection begins with.
 //! Uses: SHA-1, by which Redis names scripts. Never: time or random numbers inside a script; both are arguments.
-//! Change here: the list of scripts. Each is a file in `script/`, which documents its keys, arguments and reply.
+//! Changed here: the list of scripts. Each is a file in `script/`, which documents its keys, arguments and reply.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;

@@ -1,7 +1,7 @@
 //! Resolves the address of a master through its Sentinels: asks them before each connection, and watches for a failover.
 //! In: addresses of Sentinels and the name of a master → out: its address; futures that complete when the master changed.
 //! Uses connections of its own. Never: connects to the master; `dial.rs` checks its role.
-//! Change here: the commands for Sentinels, and which of two answers is newer. `sentinel/sentinel_set.rs` has the order of Sentinels.
+//! Changed here: the commands for Sentinels, and which of two answers is newer. `sentinel/sentinel_set.rs` has the order of Sentinels.
 
 mod sentinel_set;
 

@@ -1,7 +1,7 @@
 //! The connections to one Redis, and how they are opened.
 //! In: an address, the expected role, the redirect handler → out: command connections, PUB/SUB connections, a clock.
 //! Uses: both kinds of connections. Never: decides which channel is here.
-//! Change here: what belongs to one Redis. `store.rs` decides which Redis has a channel.
+//! Changed here: what belongs to one Redis. `store.rs` decides which Redis has a channel.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Singleflight for reads: callers that ask while an equal read is in flight share the next one, which is sent when the first is answered.
 //! In: reads, their context, callers → out: at most one read of each kind in flight, its answer for all who share it.
 //! Uses a lock for one look at a map. Never: answers a caller with a read that was sent before the call.
-//! Change here: who shares a read. The reads themselves are in `reads.rs`.
+//! Changed here: who shares a read. The reads themselves are in `reads.rs`.
 
 use std::hash::Hash;
 use std::sync::Arc;

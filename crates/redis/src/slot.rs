@@ -1,7 +1,7 @@
 //! The slots of a Redis Cluster: each name belongs to one of 16,384.
 //! In: names of keys and of PUB/SUB → out: numbers of slots.
 //! Uses: CRC-16 of the Redis Cluster specification (polynomial 1021₁₆, XMODEM). Never: a Redis.
-//! Change here: nothing; Redis computes the same.
+//! Changed here: nothing; Redis computes the same.
 
 /// Slots of every Cluster.
 pub(crate) const SLOTS: usize = 16_384;

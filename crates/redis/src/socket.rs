@@ -1,7 +1,7 @@
 //! Opens a socket to a Redis or a Sentinel, in plain or over TLS (RFC 8446), and logs in.
 //! In: an address → out: a connection that is logged in, and ends with its last handle or with a given future.
 //! Uses the crate `redis`, RESP3; rustls with a configuration that was made elsewhere. Never: waits without a limit.
-//! Change here: how a connection begins. The checks of a Redis are in `dial.rs`, the commands for a Sentinel in `sentinel.rs`.
+//! Changed here: how a connection begins. The checks of a Redis are in `dial.rs`, the commands for a Sentinel in `sentinel.rs`.
 
 use std::fmt;
 use std::io::ErrorKind;

@@ -1,7 +1,7 @@
 //! Statuses of users in Redis: a hash for each user, which all nodes change and read.
 //! In: users, changes → out: commands; statuses from replies.
 //! Uses: keys, a script. Never: clocks; Redis expires the hashes.
-//! Change here: the commands and the fields. The script is `script/status_update.lua`.
+//! Changed here: the commands and the fields. The script is `script/status_update.lua`.
 
 use fanwire_broker::{UserStatus, UserStatusChange};
 use redis::Value;

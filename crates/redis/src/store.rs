@@ -1,7 +1,7 @@
 //! One share of the channels: a standalone Redis, or a Cluster, which spreads its part over masters.
 //! In: the location of a channel → out: its command connection, its PUB/SUB connection, its clock.
 //! Uses: servers, the map of a Cluster. Never: blocks for longer than a Cluster takes to change its map.
-//! Change here: how a connection is found. `consistent_hash::jump` chooses the store of a channel, `keys.rs` its slot.
+//! Changed here: how a connection is found. `consistent_hash::jump` chooses the store of a channel, `keys.rs` its slot.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Publishing and history in Redis: each call is one command, or one script where several steps must be atomic.
 //! In: publications and queries → out: commands; positions and slices of a stream from the replies.
 //! Uses: keys, scripts, records. Never: PUB/SUB connections.
-//! Change here: the command for a publication or a query. The scripts are `script/publish.lua` and `history.lua`.
+//! Changed here: the command for a publication or a query. The scripts are `script/publish.lua` and `history.lua`.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The subscriptions of a PUB/SUB connection: which channels are desired, requested and confirmed.
 //! In: desired channels, confirmations of the Redis, losses of the connection, the time → out: channels to subscribe and unsubscribe next.
 //! Uses: a map. Never: sockets, locks.
-//! Change here: when a channel is subscribed and unsubscribed. `pubsub_connection.rs` sends the commands.
+//! Changed here: when a channel is subscribed and unsubscribed. `pubsub_connection.rs` sends the commands.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Additions to the commands and values of the crate `redis`.
 //! In: arguments, values → out: a command; texts, numbers and parts of a value.
 //! Uses the crate `redis`. Never: sockets, the meaning of a command.
-//! Change here: how values are read. A text is moved out of its value, not copied.
+//! Changed here: how values are read. A text is moved out of its value, not copied.
 
 use bytes::Bytes;
 use redis::{Cmd, RedisWrite as _, ToRedisArgs, Value};

@@ -1,7 +1,7 @@
 //! Changed objects: an encoder of state that sends what changed since the tick before, and all of it now and then.
 //! In: the JSON state of each object in each tick → out: one JSON text per tick.
 //! Uses values only. Never: decides which objects a player sees.
-//! Change here: the form of these texts. Programs with a binary format of their own send whole snapshots instead.
+//! Changed here: the form of these texts. Programs with a binary format of their own send whole snapshots instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;

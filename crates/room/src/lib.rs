@@ -1,7 +1,7 @@
 //! Rooms: a simulation with players that advances at a fixed rate, as values without threads, sockets and clocks.
 //! In: joins, leaves and inputs of clients, and the time → out: the messages of each tick.
 //! Uses `fanwire_area`, `bytes` and checksums. Never: IO, clocks; `fanwire` runs rooms on threads and sends their messages.
-//! Change here: the list of modules. `simulation.rs` is the interface for users.
+//! Changed here: the list of modules. `simulation.rs` is the interface for users.
 //!
 //! A simulation in which players push a ball along a line, with steering of which only the newest counts:
 //!

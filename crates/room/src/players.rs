@@ -1,7 +1,7 @@
 //! The players of a room: the inputs that were applied, and the tiles that they see.
 //! In: the commands of ticks → out: sequence numbers, whether a tile has viewers.
 //! Uses values only. Never: names of users; the simulation keeps what it needs of them.
-//! Change here: what a room knows of its players.
+//! Changed here: what a room knows of its players.
 
 use fanwire_area::{Tile, ViewChange};
 use hashbrown::HashMap;

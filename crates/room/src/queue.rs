@@ -1,7 +1,7 @@
 //! The commands of clients that wait for the next tick of their room.
 //! In: joins, leaves and inputs as they arrive → out: all of them in order, once per tick.
 //! Uses `rate`, the time as a parameter. Never: the simulation.
-//! Change here: limits of inputs, and which inputs replace each other. `room.rs` applies commands.
+//! Changed here: limits of inputs, and which inputs replace each other. `room.rs` applies commands.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! A token bucket for the inputs of one player and kind.
 //! In: a rate and the time → out: whether one more input is allowed.
 //! Uses the time as a parameter. Never: a clock.
-//! Change here: how rates are measured.
+//! Changed here: how rates are measured.
 
 use std::time::Duration;
 

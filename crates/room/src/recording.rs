@@ -1,7 +1,7 @@
 //! Recordings: the commands of a room with their ticks, to run a simulation again, byte for byte.
 //! In: the commands of each tick → out: a log; in: a log and a fresh simulation → out: the outputs of every tick.
 //! Uses `room`, checksums of crc32fast. Never: files; the caller writes and reads the bytes.
-//! Change here: the format of recordings, with a new version number.
+//! Changed here: the format of recordings, with a new version number.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! A room: a simulation with its players and its ticks.
 //! In: the commands of one tick → out: the messages of that tick, in order.
 //! Uses `simulation`, `queue`. Never: a clock, threads, sockets.
-//! Change here: the order of a tick. When ticks are due: `schedule.rs`.
+//! Changed here: the order of a tick. When ticks are due: `schedule.rs`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

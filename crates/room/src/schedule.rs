@@ -1,7 +1,7 @@
 //! Times of the ticks of a room, and what happens when they come late.
 //! In: a rate, an overrun policy, the time → out: how many ticks to run now, how many are left out, when the next is due.
 //! Uses the time as a parameter. Never: a clock.
-//! Change here: overrun policies.
+//! Changed here: overrun policies.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The interface between a room and the simulation that it runs.
 //! In: joins, leaves, inputs and ticks → out: messages to all players, to one or to those that see a tile, in the order of the calls.
 //! Uses values only. Never: a clock, threads, random numbers; the simulation gets everything it may depend on.
-//! Change here: what a simulation receives, and what it may send.
+//! Changed here: what a simulation receives, and what it may send.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

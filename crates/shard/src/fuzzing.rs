@@ -1,7 +1,7 @@
 //! Properties that must hold for any bytes: the body of a fuzz target, also run by `fuzzing/tests.rs`.
 //! In: bytes from a fuzzer → out: nothing, or a panic that names the property.
 //! Uses `tls` and a client of rustls, both without sockets. Never: part of a build without the feature `fuzzing` or tests.
-//! Change here: a target per decoder; the programs that call them live in the fuzz folder.
+//! Changed here: a target per decoder; the programs that call them live in the fuzz folder.
 
 use std::sync::{Arc, OnceLock};
 

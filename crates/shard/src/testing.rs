@@ -1,7 +1,7 @@
 //! One shard on the thread of a test, which runs its turns.
 //! In: an application, sockets with the first bytes of their peers → out: the effects of turns, and the counters.
 //! Uses the loop of the shard. Never: part of a build that is not a test (feature `testing`); threads, handshakes.
-//! Change here: what a test may do in the place of a thread. A `ConnectionWriter` alone is in `connection_writer/testing.rs`.
+//! Changed here: what a test may do in the place of a thread. A `ConnectionWriter` alone is in `connection_writer/testing.rs`.
 
 use std::net::TcpStream;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A number that one thread changes and any thread may read.
 //! In: additions of the thread that owns it → out: relaxed reads, by the metrics endpoint for example.
 //! Uses one atomic integer. Never: locks, read-modify-write instructions.
-//! Change here: how a number is counted. The code that counts defines which numbers there are.
+//! Changed here: how a number is counted. The code that counts defines which numbers there are.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

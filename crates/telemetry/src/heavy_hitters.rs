@@ -1,7 +1,7 @@
 //! The names that occur most often, in bounded memory.
 //! In: names with weights → out: the largest ones, with counts that are at most too high by the smallest.
 //! Uses: the space-saving algorithm (Metwally, Agrawal, El Abbadi 2005). Never: a clock, a lock.
-//! Change here: how names are counted. What is counted is defined where it occurs.
+//! Changed here: how names are counted. What is counted is defined where it occurs.
 
 use hashbrown::HashMap;
 

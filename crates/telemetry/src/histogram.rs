@@ -1,7 +1,7 @@
 //! Durations counted in powers of two.
 //! In: durations, from the thread that owns the histogram → out: counts by bucket and their sum, for any thread.
 //! Uses counters with one writer. Never: locks, a clock.
-//! Change here: the bounds. The code that measures defines which histograms there are.
+//! Changed here: the bounds. The code that measures defines which histograms there are.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Publications and deliveries by channel, counted only while somebody looks.
 //! In: channels with weights, looks → out: the channels with the most of each, and since when they are counted.
 //! Uses: heavy hitters behind a lock, a switch. Never: costs more than one read without looks.
-//! Change here: how long is counted. What is listed besides: `node/questions/hot_lists.rs`.
+//! Changed here: how long is counted. What is listed besides: `node/questions/hot_lists.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! Observability for every crate: counters, writers of metrics, spans, a throttle for log lines, texts of operators and from outside.
 //! In: additions, samples, events with the time → out: numbers, text of a scrape, whether a line is logged, short printable texts.
 //! Uses atomics and one small lock. Never: a clock of its own, names of metrics, the log itself.
-//! Change here: the list of parts. The numbers and log lines are defined where they occur.
+//! Changed here: the list of parts. The numbers and log lines are defined where they occur.
 #![forbid(unsafe_code)]
 
 mod centrifugo_names;

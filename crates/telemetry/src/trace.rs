@@ -1,7 +1,7 @@
 //! Spans of traces: who continues which trace, which are sampled, and a bounded queue until they are sent.
 //! In: names, attributes, times; the header `traceparent` → out: finished spans, for an exporter.
 //! Uses random ids, one lock. Never: a clock, sockets; without a tracer a span costs one atomic load.
-//! Change here: sampling and limits. How spans are sent is in crate `traces`.
+//! Changed here: sampling and limits. How spans are sent is in crate `traces`.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;

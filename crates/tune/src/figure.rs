@@ -1,7 +1,7 @@
 //! Figures as people read them.
 //! In: numbers → out: text with units.
 //! Uses nothing. Never: rounds a figure that is calculated with.
-//! Change here how a kind of figure looks; table, advice and page share it.
+//! Changed here: how a kind of figure looks; table, advice and page share it.
 
 /// Bytes of an average message: `58.4`, `1,684`.
 pub(crate) fn bytes(bytes: f64) -> String {

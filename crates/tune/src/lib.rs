@@ -1,7 +1,7 @@
 //! Measures how a sample of messages compresses in every mode that Fanwire has, and recommends settings.
 //! In: the bytes of a file of messages, settings, a clock → out: a report, advice, both as text or as an HTML page.
 //! Uses `deflate` and `protocol`. Never: files, a terminal, a clock of its own, the server.
-//! Change here: what the command `fanwire tune` can call. Modes are in `mode`, how each is measured in `codec`, advice in `recommend`.
+//! Changed here: what the command `fanwire tune` can call. Modes are in `mode`, how each is measured in `codec`, advice in `recommend`.
 #![forbid(unsafe_code)]
 
 mod codec;

@@ -1,7 +1,7 @@
 //! Every mode measured on one sample: bytes on the wire, times, memory.
 //! In: a sample, settings and a clock → out: a `Report` with a row per mode; each frame was decoded again.
 //! Uses `codec` for what a mode does. Never: reads a clock of its own, prints.
-//! Change here how often and how long is measured.
+//! Changed here: how often and how long is measured.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Advice on the configuration of a channel, with reasons and savings.
 //! In: a report and the scale of the channel → out: an `Advice` with reasons in words and lines to paste.
 //! Pure. Never: measures, prints.
-//! Change here when a mode is worth it; the keys' meaning lives in `fanwire_config`.
+//! Changed here: when a mode is worth it; the keys' meaning lives in `fanwire_config`.
 
 use std::fmt::Write as _;
 

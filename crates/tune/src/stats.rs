@@ -1,7 +1,7 @@
 //! Means and percentiles of message sizes.
 //! In: sizes in bytes → out: figures.
 //! Uses nothing. Never: formats a figure.
-//! Change here which figures describe a set of sizes.
+//! Changed here: which figures describe a set of sizes.
 
 /// Distribution of a set of sizes, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! The input of every mode: the sample as encoded messages, the settings, and the clock.
 //! In: a sample → out: its messages with their envelopes, and what the other channels of a client bring.
 //! Uses `wire` for envelopes. Never: reads a clock of its own.
-//! Change here: what all modes share. How a mode compresses lives in `codec`.
+//! Changed here: what all modes share. How a mode compresses lives in `codec`.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! A report as text for a terminal: the table, the advice, the lines to paste.
 //! In: a report and its advice → out: text.
 //! Uses `figure`. Never: prints; knows nothing of colours.
-//! Change here what a terminal shows; the page shows the same in `page`.
+//! Changed here: what a terminal shows; the page shows the same in `page`.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Messages as on the wire: the push of a publication in a WebSocket frame.
 //! In: payloads → out: whole messages; the bytes of a frame with a given payload (RFC 6455 §5.2).
 //! Uses the protocol's writer, so that the envelope is the server's. Never: compresses.
-//! Change here: the envelope of a payload.
+//! Changed here: the envelope of a payload.
 
 use bytes::Bytes;
 use fanwire_protocol::{Encoding, Publication, encode_publication};

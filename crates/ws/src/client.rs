@@ -1,7 +1,7 @@
 //! The opening handshake on the client's side (RFC 6455 §4.1).
 //! A key, a host and a path → the head of the request; the headers of the response → subprotocol and extension, or an error.
 //! Uses `handshake` and `list`; never an HTTP library, never a source of chance: the caller chooses the key.
-//! Change here: which response a client accepts. Its offers of permessage-deflate are `client/offer`.
+//! Changed here: which response a client accepts. Its offers of permessage-deflate are `client/offer`.
 
 mod offer;
 

@@ -1,7 +1,7 @@
 //! Reads the payload of a close frame (RFC 6455 §5.5.1, §7.4).
 //! Payload → code and reason, or a `Failure`.
 //! Uses nothing; never decides what we answer.
-//! Change here: which codes a client may send.
+//! Changed here: which codes a client may send.
 
 use crate::Failure;
 

@@ -1,7 +1,7 @@
 //! The compression of one connection's outbound messages (RFC 7692 §7.2.1): its whole state.
 //! The agreement of the handshake → one small value → yes or no for each message.
 //! Uses `extension`; never holds an encoder, and never compresses anything itself.
-//! Change here: kinds of compression. The encoder is crate `deflate`, the offers `extension`.
+//! Changed here: kinds of compression. The encoder is crate `deflate`, the offers `extension`.
 
 use crate::extension::Agreement;
 

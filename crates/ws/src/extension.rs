@@ -1,7 +1,7 @@
 //! Negotiates permessage-deflate (RFC 7692 §7.1).
 //! The client's offers → the first acceptable one as an `Agreement`, and the response header.
 //! Uses `list` for the syntax; never fails a handshake, an invalid offer is declined.
-//! Change here: which offers are accepted. Whether a message is then compressed is decided in `compression`.
+//! Changed here: which offers are accepted. Whether a message is then compressed is decided in `compression`.
 
 mod apple;
 

@@ -1,7 +1,7 @@
 //! Errors of a peer once the connection is open (RFC 6455 §5, §7.4, §8.1; RFC 7692 §6).
 //! A `Failure` → the close code that the RFC names, and a sentence for log and close reason.
 //! Uses nothing; never carries strings to parse.
-//! Change here: a failure, its code, its text. They are detected in `header`, `close`, `reader`.
+//! Changed here: a failure, its code, its text. They are detected in `header`, `close`, `reader`.
 
 use std::fmt;
 

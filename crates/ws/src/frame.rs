@@ -1,7 +1,7 @@
 //! Writes frames (RFC 6455 §5.2): one message, one frame, fin = 1, unmasked by a server and masked by a client.
 //! Opcode, RSV1 and payload → header and payload, contiguous in one buffer.
 //! Uses nothing; never compresses (the payload comes compressed when RSV1 is set) and never sends.
-//! Change here: how a frame is laid out. Reading a header is `header`.
+//! Changed here: how a frame is laid out. Reading a header is `header`.
 
 use crate::mask;
 

@@ -1,7 +1,7 @@
 //! The opening handshake on the server's side (RFC 6455 §4.2).
 //! A view of the request's headers → `Sec-WebSocket-Accept` and the subprotocol, or an error.
 //! Uses sha1 and base64; never an HTTP library, never the origin (that is the server's policy).
-//! Change here: the rules of a valid upgrade request. The extension header is `extension`, the client's side `client`.
+//! Changed here: the rules of a valid upgrade request. The extension header is `extension`, the client's side `client`.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Reads and checks the header of one frame (RFC 6455 §5.2, §5.4, §5.5; RFC 7692 §6), of a client or of a server.
 //! A frame's first bytes, and what may come now → a `FrameHeader`, need of more, or a `Failure`.
 //! Uses `frame`'s bit names; never touches the payload, never allocates.
-//! Change here: a rule about headers. The effect of a header is `reader`.
+//! Changed here: a rule about headers. The effect of a header is `reader`.
 
 use crate::frame::{
     CONTROL_BYTES_MAX, FIN, LENGTH_7, LENGTH_16, LENGTH_64, MASK, OPCODE, RSV1, RSV2_RSV3,

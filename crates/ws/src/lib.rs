@@ -1,7 +1,7 @@
 //! WebSocket (RFC 6455) with permessage-deflate (RFC 7692), without sockets: on the server's side, and on the client's.
 //! Handshake headers → accept, subprotocol, extension; bytes → messages; messages → frames.
 //! Uses `deflate`; never sockets, clocks, an HTTP library, or anything of the client protocol.
-//! Change here: what the crate shows. Reading is `reader`, writing `frame`, offers `extension`; a client's handshake is `client`.
+//! Changed here: what the crate shows. Reading is `reader`, writing `frame`, offers `extension`; a client's handshake is `client`.
 //!
 //! A handshake, a message of the client and one of the server:
 //!

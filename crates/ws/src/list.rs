@@ -1,7 +1,7 @@
 //! Lists in HTTP header values (RFC 9110 §5.6.1), separated by commas or semicolons.
 //! A header value → its trimmed elements, quoted strings left whole.
 //! Uses nothing; never allocates; never checks the meaning of an element.
-//! Change here: the syntax of lists. The meaning of elements is `handshake` and `extension`.
+//! Changed here: the syntax of lists. The meaning of elements is `handshake` and `extension`.
 
 /// The elements of `value` between `separator`s outside quoted strings (RFC 9110 §5.6.4).
 ///

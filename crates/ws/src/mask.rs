@@ -1,7 +1,7 @@
 //! Removes the mask of a client's payload (RFC 6455 §5.3).
 //! Masked bytes and the key → plain bytes, in place or in one pass with the copy into a buffer.
 //! Uses whole words, which the compiler turns into vector instructions; never looks at a header.
-//! Change here: how bytes are unmasked. `reader` decides which bytes have which key.
+//! Changed here: how bytes are unmasked. `reader` decides which bytes have which key.
 
 /// XORs `bytes` with `key`, whose first byte belongs to the first byte (RFC 6455 §6.2e).
 pub(crate) fn unmask(bytes: &mut [u8], key: [u8; 4]) {

@@ -1,7 +1,7 @@
 //! State that the connections of one shard share for reading: scratch buffers and one inflater.
 //! A compressed payload → plaintext; an assembled message stays here until the next call.
 //! Uses `deflate`; never holds anything of a connection beyond its last event.
-//! Change here: what is pooled and how much is kept. `reader` fills it.
+//! Changed here: what is pooled and how much is kept. `reader` fills it.
 
 use fanwire_deflate::{InflateError, Inflater, SenderWindow};
 

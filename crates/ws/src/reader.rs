@@ -1,7 +1,7 @@
 //! Turns a connection's bytes into messages (RFC 6455 §5.4–§5.6, RFC 7692 §7.2.2).
 //! Bytes in any split → one `Event` at a time, borrowed; or a `Failure` that ends the connection.
 //! Uses the shard's `Pool` for inflating and assembling; owns memory between messages only for context takeover.
-//! Change here: the order of events, whole frames. Frames that arrive in pieces are `reader::partial`.
+//! Changed here: the order of events, whole frames. Frames that arrive in pieces are `reader::partial`.
 
 mod partial;
 

@@ -1,7 +1,7 @@
 //! Collects a text message that arrives in pieces, failing at the first byte that cannot be UTF-8
 //! (RFC 6455 §8.1). Pieces of text, cut anywhere → a `String`, each byte checked once.
 //! Uses nothing; never keeps more than the text and three bytes of an unfinished character.
-//! Change here: incremental UTF-8. The pieces come from `reader`.
+//! Changed here: incremental UTF-8. The pieces come from `reader`.
 
 use crate::Failure;
 

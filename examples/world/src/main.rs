@@ -1,7 +1,7 @@
 //! A world of bots and players, simulated 60 times a second, in one page of the browser.
 //! In: `world [PORT]` or `world --help` → out: a page at http://127.0.0.1:PORT, 8080 by default; 0 = any free port.
 //! Uses `fanwire` as a library. Never: a rule of the server.
-//! Change here: the options of server and room. The rules of the world are in `world.rs`, the page is `assets/index.html`.
+//! Changed here: the options of server and room. The rules of the world are in `world.rs`, the page is `assets/index.html`.
 #![forbid(unsafe_code)]
 
 mod page;

@@ -1,7 +1,7 @@
 //! The one port of the world: the page over plain HTTP, one request per connection; everything else goes to the server.
 //! In: connections of browsers → out: the page, the SDK, or what the server of the world answers.
 //! Uses the standard library: an example needs no web framework.
-//! Change here: what is served. The page itself is `assets/index.html`.
+//! Changed here: what is served. The page itself is `assets/index.html`.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},

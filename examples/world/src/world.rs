@@ -1,7 +1,7 @@
 //! The rules of the world: bots that walk to and fro, players that steer, and what each of them sees.
 //! In: joins, steering and ticks → out: positions of objects by tile.
 //! Uses `fanwire::room`, random numbers for the first places of bots. Never: a clock.
-//! Change here: how objects move, and how far players see.
+//! Changed here: how objects move, and how far players see.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The program as a user starts it: its page over HTTP, and a port that is none.
 //! In: arguments → out: what it prints and serves.
 //! Uses the built program and plain sockets. Never: a browser; `tests/interop/browser` has one.
-//! Change here: expectations of the program's start.
+//! Changed here: expectations of the program's start.
 #![forbid(unsafe_code)]
 
 use std::{

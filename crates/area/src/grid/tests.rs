@@ -1,7 +1,7 @@
 //! Tests of `grid`: places, shapes, margins, limits, against a search of all tiles.
 //! In: random views. Out: nothing.
 //! Uses proptest.
-//! Change here: tests of the geometry.
+//! Changed here: tests of the geometry.
 
 use std::collections::BTreeSet;
 

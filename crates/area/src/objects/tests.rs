@@ -1,7 +1,7 @@
 //! Tests of `objects`: clients that apply the texts have exactly the objects of their tiles after each tick.
 //! In: random walks of objects and viewers. Out: nothing.
 //! Uses proptest, a client that follows the rules of `Objects`.
-//! Change here: tests of the texts. Tiles of views are tested in `grid`.
+//! Changed here: tests of the texts. Tiles of views are tested in `grid`.
 
 use std::collections::BTreeMap;
 

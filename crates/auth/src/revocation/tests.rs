@@ -1,7 +1,7 @@
 //! Tests of the table: each kind of entry, ends, replaced entries, the limit, and its bytes.
 //! In: changes at Unix seconds → out: the answers of checks, the number of entries.
 //! Uses: the table alone. Time is a number.
-//! Change here: tests of the table. Its effects on connections are in `tests/it/revocations.rs`.
+//! Changed here: tests of the table. Its effects on connections are in `tests/it/revocations.rs`.
 
 use super::*;
 

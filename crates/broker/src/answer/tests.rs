@@ -1,7 +1,7 @@
 //! Tests of answers: each result arrives once, in every order of promise and receiver.
 //! In: promises that are kept, dropped and awaited → out: the results that arrived.
 //! Uses a waker that counts. Never: an executor.
-//! Change here: tests of `answer.rs`.
+//! Changed here: tests of `answer.rs`.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

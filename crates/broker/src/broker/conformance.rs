@@ -1,7 +1,7 @@
 //! The tests that every broker must pass: the promises of `broker.rs`, one function each.
 //! In: a function that makes a broker in front of a recorder → out: a panic that names the broken promise.
 //! Uses: threads and a `Deliver` that records. Never: sleeps; it waits until enough has arrived or a timeout has passed.
-//! Change here: the promises that all brokers share. What one broker adds is tested next to it.
+//! Changed here: the promises that all brokers share. What one broker adds is tested next to it.
 
 mod deltas;
 mod growing;

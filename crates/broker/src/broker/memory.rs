@@ -1,7 +1,7 @@
 //! The broker of a node without cluster: one lock per stripe of channels gives the order; streams and results are in memory.
 //! In: `publish` and `history` on any thread → out: calls of `Deliver`, in one order per channel; stored publications.
 //! Uses: striped locks. Never: clocks (time is a parameter), files; a snapshot is bytes (`memory/snapshot.rs`).
-//! Change here: what happens under the lock. A channel's stream lives in `memory/stream.rs`, eviction in `memory/streams.rs`,
+//! Changed here: what happens under the lock. A channel's stream lives in `memory/stream.rs`, eviction in `memory/streams.rs`,
 //! epochs without a stream in `memory/epochs.rs`, idempotency in `memory/results.rs`, map channels in `memory/maps.rs`; the promises are
 //! in `broker.rs`.
 

@@ -1,7 +1,7 @@
 //! Tests of `growing`: which fragments a message takes, and when its text is due.
 //! In: fragments, times → out: the time until the next publication, sizes.
 //! Uses: messages without a broker. Never: streams; `broker/conformance/growing.rs` tests the rules of all engines.
-//! Change here: expectations of `growing.rs`.
+//! Changed here: expectations of `growing.rs`.
 
 use super::*;
 

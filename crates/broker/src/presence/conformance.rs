@@ -1,7 +1,7 @@
 //! The tests that every presence store must pass: the promises of `presence.rs`, and random calls compared with a simple model.
 //! In: a function that makes a store → out: a panic that names the broken promise.
 //! Uses: threads, and instants relative to the start of a test. Never: sleeps.
-//! Change here: the promises that all stores share. What one store adds is tested next to it.
+//! Changed here: the promises that all stores share. What one store adds is tested next to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

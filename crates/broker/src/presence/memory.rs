@@ -1,7 +1,7 @@
 //! Presence of a node without cluster: the members of each channel in memory, one lock per stripe of channels.
 //! In: members that are added, renewed and removed, on any thread → out: shared members, counts.
 //! Uses: striped locks. Never: clocks (time is a parameter).
-//! Change here: locks and sweeping. The members of one channel live in `memory/channel_members.rs`.
+//! Changed here: locks and sweeping. The members of one channel live in `memory/channel_members.rs`.
 
 mod channel_members;
 

@@ -1,7 +1,7 @@
 //! The tests that every store of statuses must pass.
 //! In: a function that makes an empty store → out: a panic that names the broken promise.
 //! Uses: threads, Unix seconds of the machine. Never: sleeps; expiry is tested next to each store.
-//! Change here: the promises that all stores share.
+//! Changed here: the promises that all stores share.
 
 use std::sync::Arc;
 use std::thread;

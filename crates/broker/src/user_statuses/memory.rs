@@ -1,7 +1,7 @@
 //! Statuses of users in the memory of one node, one lock for each stripe of users.
 //! In: changes on any thread, Unix seconds → out: copies of statuses.
 //! Uses: striped locks. Never: clocks.
-//! Change here: the limits, and when expired statuses are removed.
+//! Changed here: the limits, and when expired statuses are removed.
 
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! Tests of the times that `fanwire log` takes, and of its lines.
 //! In: times as users write them, logs → out: asserted ranges and lines.
 //! Uses fixed times. Never: files; `tests/it/log.rs` has them.
-//! Change here: tests of the form of lines and times.
+//! Changed here: tests of the form of lines and times.
 
 use fanwire_node::questions::{ConnectionLogRecord, LoggedEvent};
 

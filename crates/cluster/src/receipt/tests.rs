@@ -1,7 +1,7 @@
 //! Tests of receipts.
 //! In: deliveries with their times → out: asserted counts.
 //! Uses: instants made by the test. Never: waits.
-//! Change here: tests of what a receipt counts.
+//! Changed here: tests of what a receipt counts.
 
 use super::*;
 

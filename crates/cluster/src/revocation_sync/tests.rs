@@ -1,7 +1,7 @@
 //! Tests of the rules of versions: gaps, lists that were lost, changes during a reading, other nodes that are ahead.
 //! In: positions in any order → out: what is made, and when the list is read.
 //! Uses: the rules alone; a list of texts stands for the table.
-//! Change here: tests of the rules. Nodes with a store are in `tests/it/shared_revocations.rs`.
+//! Changed here: tests of the rules. Nodes with a store are in `tests/it/shared_revocations.rs`.
 
 use super::*;
 

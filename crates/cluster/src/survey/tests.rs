@@ -1,7 +1,7 @@
 //! How long a survey waits, and for which nodes.
 //! In: states and answers of nodes, the time → out: what was found, and who is missing.
 //! Uses: the bus of `tests.rs`. Never: threads, clocks.
-//! Change here: tests of limits of time. What surveys add up is tested in `tests.rs`.
+//! Changed here: tests of limits of time. What surveys add up is tested in `tests.rs`.
 
 use std::sync::atomic::Ordering::Relaxed;
 

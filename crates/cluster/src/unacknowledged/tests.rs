@@ -1,7 +1,7 @@
 //! Tests of unacknowledged that reach too few: how often they are given, what becomes of them, who obeys them.
 //! In: numbers, counts, times → out: what is given again, answers.
 //! Uses: values only. Never: a bus.
-//! Change here: tests of `unacknowledged.rs`; nodes that hear each other are tested in `tests.rs`.
+//! Changed here: tests of `unacknowledged.rs`; nodes that hear each other are tested in `tests.rs`.
 
 use fanwire_broker::Answer;
 use proptest::prelude::*;

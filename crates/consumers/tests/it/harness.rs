@@ -1,7 +1,7 @@
 //! Servers without a network around consumers: an API over a node with a history, or over a Redis engine.
 //! In: options of consumers → out: their numbers, the publications of channels.
 //! Uses the API as backends do. Never: sleeps.
-//! Change here: how tests start consumers and wait.
+//! Changed here: how tests start consumers and wait.
 
 use std::sync::Arc;
 use std::time::Duration;

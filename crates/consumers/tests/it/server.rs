@@ -1,7 +1,7 @@
 //! Queues for tests: their processes.
 //! In: a program and its arguments → out: a port; the process ends with the value.
 //! Uses the machine's programs, a process per value, ended by its own id. Never: default ports, others.
-//! Change here: how a queue is started for tests.
+//! Changed here: how a queue is started for tests.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};

@@ -1,7 +1,7 @@
 //! Tests of `bits` on a few patterns.
 //! Patterns and counts → bytes.
 //! Uses only `bits`.
-//! Change here: cases of the order of bits.
+//! Changed here: cases of the order of bits.
 
 use super::*;
 

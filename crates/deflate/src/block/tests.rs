@@ -1,7 +1,7 @@
 //! Tests of `block`: the form that is chosen, by hand-made sequences.
 //! Sequences → form, and bits of its beginning.
 //! Uses `block` and its neighbours; round trips are in `tests/it`.
-//! Change here: cases of the choice.
+//! Changed here: cases of the choice.
 
 use super::*;
 use crate::token::{Sequences, Token};

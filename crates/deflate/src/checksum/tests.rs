@@ -1,7 +1,7 @@
 //! Tests of combined checksums against crc32fast, inside flate2, and against a second way to compute Adler-32.
 //! In: random pieces of a plaintext → out: the checksum of the whole.
 //! Uses the private operator for lengths that no test can hold.
-//! Change here: expectations of `checksum`.
+//! Changed here: expectations of `checksum`.
 
 use flate2::Crc;
 use proptest::collection::vec;

@@ -1,7 +1,7 @@
 //! Tests of `dedicated`: memory, and starting over.
 //! Settings and messages → bytes of memory and of payload.
 //! Uses only `dedicated`; round trips are in `tests/it`.
-//! Change here: cases of memory.
+//! Changed here: cases of memory.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! The last publications of one channel in one encoding, the same for every peer in context.
 //! A plaintext → its position in the window, hashed once; a publication and a depth → a parse.
 //! Pure; bounded in bytes; reading it needs no exclusive access.
-//! Change here: how much is kept and which depths are offered. Parsing is `matcher`, the savings of a depth
+//! Changed here: how much is kept and which depths are offered. Parsing is `matcher`, the savings of a depth
 //! are `trial`.
 
 use std::ops::Range;

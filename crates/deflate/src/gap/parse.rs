@@ -1,7 +1,7 @@
 //! A publication as bits, from which payloads for any positions of its sources are made.
 //! Sequences → codes, once, and all bits but the distances; then gaps → payload (RFC 7692 §7.2.1).
 //! Immutable; allocates only in the making.
-//! Change here: the work for each gap. Which codes are chosen is `block`.
+//! Changed here: the work for each gap. Which codes are chosen is `block`.
 
 use std::iter::once;
 

@@ -1,7 +1,7 @@
 //! One publication, and the parses that its peers share.
 //! Made by `history`; a shard requests a depth → a parse, made once per depth.
 //! Immutable except for write-once slots; holds no plaintext.
-//! Change here: which depths there are. Which one fits a peer is decided in `window`.
+//! Changed here: which depths there are. Which one fits a peer is decided in `window`.
 
 use std::ops::Range;
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
 //! A publication as a message of a compressed stream (RFC 1951), which has bytes around each message.
 //! The steps of a parse, an envelope and a reference → whole blocks and a sync flush.
 //! Uses the steps as they are for every peer; allocates only where `out` grows.
-//! Change here: how the bytes around a publication are written. Its own are `parse`.
+//! Changed here: how the bytes around a publication are written. Its own are `parse`.
 
 use super::parse::{Parse, ParseBody, Steps, append};
 use super::{Depth, Reference};

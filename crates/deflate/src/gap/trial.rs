@@ -1,7 +1,7 @@
 //! Measures the savings of longer and shorter histories with the channel's own publications.
 //! A history and a publication → payload bytes at several depths; from them the best depth and size.
 //! Pure; to be called rarely, because one trial costs about as much as ten frames.
-//! Change here: when a history is worth more or less. The server decides when to try, and the budget.
+//! Changed here: when a history is worth more or less. The server decides when to try, and the budget.
 
 use super::history::WINDOW_BYTES;
 use super::{History, Publication};

@@ -1,7 +1,7 @@
 //! The server's record of a peer's window: its position, and the positions of publications in it.
 //! A publication → which depth fits this peer and with what gaps; a queued frame → moved positions.
 //! Pure: 8 bytes per connection, 32 per subscription; never refers to bytes that may be gone.
-//! Change here: the choice of the depth. Which depths a publication has is `publication`.
+//! Changed here: the choice of the depth. Which depths a publication has is `publication`.
 
 use std::hash::{Hash, Hasher};
 

@@ -1,7 +1,7 @@
 //! Tests of `huffman`: codes are complete, within the limit, and as short as they can be.
 //! Frequencies → lengths, compared with a plain Huffman tree.
 //! Uses proptest and `huffman`.
-//! Change here: what a code must fulfil.
+//! Changed here: what a code must fulfil.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

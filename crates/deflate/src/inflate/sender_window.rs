@@ -1,7 +1,7 @@
 //! The newest plaintext of a sender with context takeover (RFC 7692 §7.1.1, §7.2.3.2).
 //! The plaintext of each compressed message, in order → the bytes that the next one may refer to.
 //! Uses one buffer that grows with what came; never the state of a decoder, never more than the agreed window.
-//! Change here: how the window is kept between messages. `inflate` gives it to the decoder.
+//! Changed here: how the window is kept between messages. `inflate` gives it to the decoder.
 
 /// The last plaintext of one sender: up to 2^window_bits bytes of its compressed messages.
 ///

@@ -1,7 +1,7 @@
 //! Tests of `inflate` on hand-made payloads (RFC 7692 §7.2.3, RFC 1951 §3.2).
 //! Payload in hex → message or error.
 //! Uses only `inflate`; random payloads against an independent decoder are in `tests/it`.
-//! Change here: cases of single payloads.
+//! Changed here: cases of single payloads.
 
 use super::*;
 

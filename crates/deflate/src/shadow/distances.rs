@@ -1,7 +1,7 @@
 //! The largest distance that a payload refers to (RFC 1951 §3.2.5), read without decompressing it.
 //! Payload with its flush tail → the distance, or nothing when it is corrupt.
 //! Pure; allocates nothing; made to be short and plain, not fast.
-//! Change here: only if it differs from RFC 1951. Which distance is too large is decided in `shadow`.
+//! Changed here: only if it differs from RFC 1951. Which distance is too large is decided in `shadow`.
 
 use crate::header::ORDER;
 use crate::tables::{DISTANCES, END_OF_BLOCK, LITERALS};

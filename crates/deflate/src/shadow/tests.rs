@@ -1,7 +1,7 @@
 //! Tests of `shadow`: what it agrees with, and each kind of mismatch.
 //! Payloads, whole and damaged → agreement or the mismatch.
 //! Uses the crate's encoder, and bits written by hand where that would never do wrong.
-//! Change here: cases of mismatches.
+//! Changed here: cases of mismatches.
 
 use super::*;
 use crate::bits::{BitWriter, SLACK_BYTES};

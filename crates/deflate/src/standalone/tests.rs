@@ -1,7 +1,7 @@
 //! Tests of `standalone`: the form of a payload (RFC 7692 §7.2.1).
 //! Messages → bytes of the payload.
 //! Uses only `standalone`; that payloads decode again is tested in `tests/it`.
-//! Change here: cases about the form of the output.
+//! Changed here: cases about the form of the output.
 
 use super::*;
 

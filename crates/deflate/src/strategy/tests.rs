@@ -1,7 +1,7 @@
 //! Tests of `strategy`: which sequences and which blocks a strategy makes.
 //! Messages → sequences and the form of the first block.
 //! Uses `dedicated` for whole payloads; round trips are in `tests/it`.
-//! Change here: cases of a strategy.
+//! Changed here: cases of a strategy.
 
 use super::*;
 use crate::token::Sequence;

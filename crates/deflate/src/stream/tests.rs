@@ -1,7 +1,7 @@
 //! Tests of whole streams with messages that are not compressed.
 //! In: messages of all sizes → out: streams that stock zlib accepts, and what each message takes.
 //! Uses flate2 with stock zlib as the client.
-//! Change here: expectations of `stream`; streams in context are in `tests/it/streams.rs`.
+//! Changed here: expectations of `stream`; streams in context are in `tests/it/streams.rs`.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use proptest::collection::vec;

@@ -1,7 +1,7 @@
 //! Tests of `tables` against the tables printed in RFC 1951 §3.2.5.
 //! Every length and every distance → symbol, extra bits and value.
 //! Uses only `tables`.
-//! Change here: nothing, unless RFC 1951 is found misread.
+//! Changed here: nothing, unless RFC 1951 is found misread.
 
 use super::*;
 

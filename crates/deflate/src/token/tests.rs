@@ -1,7 +1,7 @@
 //! Tests of `token`: what goes in comes out.
 //! Copies → lengths and distances; sequences → the bytes that they stand for.
 //! Uses only `token`.
-//! Change here: cases at the edges of the fields.
+//! Changed here: cases at the edges of the fields.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Tests of `window`: chains lead to equal bytes, and to nothing from before the window.
 //! Bytes → links.
 //! Uses only `window`.
-//! Change here: cases of appending, sliding and forgetting.
+//! Changed here: cases of appending, sliding and forgetting.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Property tests: `Compressor` and `Inflater` agree with a decoder written for the test.
 //! Random messages and damaged payloads → the same plaintext, or the same refusal.
 //! Uses `puff` as the oracle.
-//! Change here: properties about content. Limits are in `limits`.
+//! Changed here: properties about content. Limits are in `limits`.
 
 use fanwire_deflate::{
     Compressor, Dedicated, FLUSH_TAIL, InflateError, Inflater, Scratch, Strategy,

@@ -1,7 +1,7 @@
 //! The fuzz targets of this crate as property tests on stable.
 //! Random bytes, some of them after a plausible beginning → no panic.
 //! Uses `fanwire_deflate::fuzzing`.
-//! Change here: a line per fuzz target; their properties are written there.
+//! Changed here: a line per fuzz target; their properties are written there.
 
 use fanwire_deflate::fuzzing;
 use proptest::collection::vec;

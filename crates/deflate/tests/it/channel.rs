@@ -1,7 +1,7 @@
 //! A simulated channel: its history, its messages, and the frames for its clients.
 //! Messages → publications, and for each distinct reference one frame.
 //! Uses the crate's gap coder and its standalone compressor as a shard does.
-//! Change here: how a shard turns references into frames. `clients` and `fan_out` deliver them.
+//! Changed here: how a shard turns references into frames. `clients` and `fan_out` deliver them.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! A simulated client of a gap coder, with several decoders in the context it would have.
 //! References and frames for it → panics that name the broken invariant.
 //! Uses `puff`, zlib-rs, stock zlib and the crate's own `Shadow`, each with the agreed window.
-//! Change here: the state and checks of a client. Its events are `clients` and `fan_out`.
+//! Changed here: the state and checks of a client. Its events are `clients` and `fan_out`.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! A simulation of clients of a gap coder: their inflaters reproduce every message.
 //! Random publications, joins, replies, losses, resized histories → the invariants of gap coding.
 //! Uses `channel` and `client`, which check their input.
-//! Change here: the possible events. The checks are `client`; realistic traffic is `fan_out`.
+//! Changed here: the possible events. The checks are `client`; realistic traffic is `fan_out`.
 
 use std::collections::VecDeque;
 

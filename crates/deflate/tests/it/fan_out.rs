@@ -1,7 +1,7 @@
 //! A day of a node in small: connections with one to five channels come and go.
 //! A seed → deliveries, each checked by its client, of which nearly all must be in context.
 //! Uses `channel` and `client`. Another seed: FANWIRE_SEED=… cargo test -p fanwire-deflate fan_out
-//! Change here: the traffic. Popularity, sizes of connections and lifetimes are those of the
+//! Changed here: the traffic. Popularity, sizes of connections and lifetimes are those of the
 //! compression lab, a fiftieth of its size. Rare cases are `clients`.
 
 use fanwire_deflate::Compressor;

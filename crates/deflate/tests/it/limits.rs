@@ -1,7 +1,7 @@
 //! Property tests: an `Inflater` never returns nor allocates more than its limit.
 //! Random messages and limits, and a bomb → the message or `TooLarge`, with the capacity in bounds.
 //! Uses the public items only.
-//! Change here: properties about size. Content is in `against_oracle`.
+//! Changed here: properties about size. Content is in `against_oracle`.
 
 use fanwire_deflate::{Compressor, InflateError, Inflater};
 use proptest::prelude::*;

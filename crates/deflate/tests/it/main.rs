@@ -1,7 +1,7 @@
 //! Integration tests of fanwire-deflate, against a decoder written for the test.
 //! Random messages and payloads → equal results from two independent decoders.
 //! Uses the public items only.
-//! Change here: the list of test modules.
+//! Changed here: the list of test modules.
 #![forbid(unsafe_code)]
 
 mod against_oracle;

@@ -1,7 +1,7 @@
 //! The messages that the property tests of this crate compress: JSON-like and random ones.
 //! proptest strategies → messages of up to some 100 KB.
 //! Uses proptest only.
-//! Change here: the form of typical and unusual messages.
+//! Changed here: the form of typical and unusual messages.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

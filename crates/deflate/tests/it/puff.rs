@@ -1,7 +1,7 @@
 //! The oracle: an independent DEFLATE decoder, small and slow, after the text of RFC 1951.
 //! Bytes → plaintext, whether a final block was seen, and the bytes read; or `None` when invalid.
 //! Uses nothing.
-//! Change here: only if it differs from RFC 1951.
+//! Changed here: only if it differs from RFC 1951.
 
 /// Decodes a message payload with its flush tail appended again.
 ///

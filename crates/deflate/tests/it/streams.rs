@@ -1,7 +1,7 @@
 //! A simulation of compressed streams: each decoder returns every message as soon as its bytes have arrived.
 //! Random publications, replies, joins, losses → stock zlib's plaintext, and its check of the trailer.
 //! Uses the gap coder and the standalone compressor as a shard does.
-//! Change here: what can happen on a stream. WebSocket messages are `clients`.
+//! Changed here: what can happen on a stream. WebSocket messages are `clients`.
 
 use std::collections::HashMap;
 

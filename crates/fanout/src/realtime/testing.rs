@@ -1,7 +1,7 @@
 //! Bytes that a client's socket received, for tests.
 //! In: the bytes of a stream → out: its WebSocket frames, their payloads inflated.
 //! Uses flate2. Never: the frame reader or the inflater of the server.
-//! Change here: how a test reads a stream. Expectations live in the tests.
+//! Changed here: how a test reads a stream. Expectations live in the tests.
 
 use flate2::{Decompress, FlushDecompress};
 

@@ -1,7 +1,7 @@
 //! Tests of the files with logs: rotation, the bound, what happens when they cannot be written.
 //! In: records, folders → out: asserted files.
 //! Uses folders of the tests' own. Never: a server; `crates/cli/tests/it/log.rs` has one.
-//! Change here: tests of files. Their format is tested in `recorder`.
+//! Changed here: tests of files. Their format is tested in `recorder`.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Counts of what subscribers of a group received.
 //! In: single faults → out: sums, and one example of a broken message.
 //! Pure.
-//! Change here what is counted; what is a fault is decided in `check`.
+//! Changed here: what is counted; what is a fault is decided in `check`.
 
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //! (RFC 6455, client protocol v2).
 //! In: bytes of its socket as they came → out: each message to the handler, pongs to the socket.
 //! Uses the other rooms of `generator`; the only write is a short one to its own socket.
-//! Change here the sequence of a connection; polling and opening many of them lives in `generator`.
+//! Changed here: the sequence of a connection; polling and opening many of them lives in `generator`.
 
 use anyhow::{Context, Result, bail};
 use mio::net::TcpStream;

@@ -1,7 +1,7 @@
 //! Server-Sent Events from the client's side (WHATWG HTML §9.2), as a server of the protocol sends them.
 //! In: commands → the request; bytes of the response → where its head ends, and one event after the other.
 //! Pure. Never touches a socket.
-//! Change here what is accepted; what follows from a message lives in `connection`.
+//! Changed here: what is accepted; what follows from a message lives in `connection`.
 
 use anyhow::{Result, bail, ensure};
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! WebSocket frames as a client sees them (RFC 6455 §5.2).
 //! In: the front of a read buffer → out: one unmasked frame borrowed from it; or a payload → a masked frame.
 //! Pure. Never touches a socket and never looks into a payload.
-//! Change here what a frame looks like on the wire; what frames mean lives in `connection`.
+//! Changed here: what a frame looks like on the wire; what frames mean lives in `connection`.
 
 use anyhow::{Result, bail, ensure};
 

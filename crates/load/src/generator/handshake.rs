@@ -1,7 +1,7 @@
 //! The opening handshake of a WebSocket client (RFC 6455 §4.1, RFC 7692 §7.1).
 //! In: path and whether compression is wanted → the request; the server's bytes → what was agreed.
 //! Pure. Never touches a socket.
-//! Change here what is offered and accepted; what follows from it lives in `connection`.
+//! Changed here: what is offered and accepted; what follows from it lives in `connection`.
 
 use anyhow::{Result, bail, ensure};
 

@@ -1,7 +1,7 @@
 //! permessage-deflate from the receiving side (RFC 7692 §7.2.2), straight over zlib-rs.
 //! In: compressed payloads of one connection in order → out: their plaintext.
 //! Uses zlib-rs only, never Fanwire's own codec: a checker must not share the code it checks.
-//! Change here how a message is inflated; whether a connection has a window at all is decided in `connection`.
+//! Changed here: how a message is inflated; whether a connection has a window at all is decided in `connection`.
 
 use anyhow::{Result, bail, ensure};
 use zlib_rs::{Inflate, InflateFlush, Status};

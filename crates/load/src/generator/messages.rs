@@ -1,7 +1,7 @@
 //! The client protocol as a subscriber speaks it, JSON and Protobuf.
 //! In: channel names → the commands that connect and subscribe; payloads → messages → replies and publications.
 //! Uses serde_json and `protobuf`, never Fanwire's own protocol crate: a checker must not share the code it checks.
-//! Change here what is understood of a message; when it is sent or expected lives in `connection`.
+//! Changed here: what is understood of a message; when it is sent or expected lives in `connection`.
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! The publisher: HTTP keep-alive connections to `POST /api/publish`, or the control connection of the bare loop.
 //! In: ready-made requests → out: bytes to the target; answers are checked and counted.
 //! Uses mio sockets on the generator's poller; one request per lane at a time.
-//! Change here how a publication is asked for; what it contains is the scenario's business.
+//! Changed here: how a publication is asked for; what it contains is the scenario's business.
 
 use anyhow::{Context, Result, bail};
 use mio::{Interest, Registry, Token};

@@ -1,7 +1,7 @@
 //! The publisher of a stream: one long request to `POST /api/stream`.
 //! In: channels and data → out: chunks of lines; answers are checked, in their order, and counted.
 //! Uses one nonblocking socket, which its owner polls.
-//! Change here how a publication is written into a stream; what it contains is the scenario's business.
+//! Changed here: how a publication is written into a stream; what it contains is the scenario's business.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::io::ErrorKind;

@@ -1,7 +1,7 @@
 //! TLS of subscribers and publishers (RFC 8446): what they send is encrypted, what they read is decrypted.
 //! In: a configuration, bytes to send, bytes of the socket → out: records on the socket, plaintext.
 //! Uses rustls; the server's side of TLS is code of its own, so nothing of it is used here.
-//! Change here how TLS is spoken; what is said lives in `connection` and the publishers.
+//! Changed here: how TLS is spoken; what is said lives in `connection` and the publishers.
 
 use anyhow::{Context, Result};
 use mio::net::TcpStream;

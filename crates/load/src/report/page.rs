@@ -1,7 +1,7 @@
 //! The report as one HTML file that needs nothing else, and two reports as plots.
 //! In: a report, or two → out: HTML with SVG plots, or SVG files.
 //! Pure. Never: scripts, fonts or images from elsewhere.
-//! Change here what the page shows; plots are drawn in `plot`.
+//! Changed here: what the page shows; plots are drawn in `plot`.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Plots of a report, as SVG.
 //! In: series of numbers → out: SVG text whose colours are classes of the page's style.
 //! Pure.
-//! Change here how a series is drawn; which series there are is in `page`.
+//! Changed here: how a series is drawn; which series there are is in `page`.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! The report as text for a terminal.
 //! In: a report → out: lines of at most 100 characters, but for names and errors.
 //! Pure. Never: colours, width of the terminal.
-//! Change here how figures are shown; what they are is in `report`.
+//! Changed here: how figures are shown; what they are is in `report`.
 
 use std::fmt::{self, Display, Formatter};
 

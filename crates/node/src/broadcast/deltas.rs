@@ -1,7 +1,7 @@
 //! Deltas of one broadcast, shared by its subscribers: one patch, and the pushes of each delta mode (protocol §11).
 //! In: a broadcast with its base → out: write-once slots, filled when the first subscriber needs them.
 //! Uses: `delta` for patches, `fanwire_protocol` to encode. Never: subscribers; the hub decides which of them gets a patch.
-//! Change here: what is made once. `delta.rs` decides when a patch pays.
+//! Changed here: what is made once. `delta.rs` decides when a patch pays.
 
 use std::sync::OnceLock;
 

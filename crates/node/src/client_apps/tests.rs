@@ -1,7 +1,7 @@
 //! Tests of shared names of programs.
 //! In: names → out: the same copy for equal ones, and how many are kept.
 //! Uses: the table alone.
-//! Change here: tests of the table.
+//! Changed here: tests of the table.
 
 use super::*;
 

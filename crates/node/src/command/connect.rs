@@ -1,7 +1,7 @@
 //! The `connect` command (protocol §7): from credentials to a connected session with its server-side subscriptions.
 //! In: a ConnectRequest → out: a ConnectResult, an error that makes the connection unusable, or a disconnect.
 //! Uses: `credentials`, `lifetime`, `subscribe`, channel rules, the session table. Never: leaves state behind when it refuses.
-//! Change here: the connect result and the channels that the server adds.
+//! Changed here: the connect result and the channels that the server adds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

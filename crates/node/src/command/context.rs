@@ -1,7 +1,7 @@
 //! The context of one command: its session, the node, the time, and how an outcome becomes the reply.
 //! In: outcomes and refusals, or the answers of a pending command → out: a reply, nothing yet, or the disconnect.
 //! Uses: `session_table`, the node. Never: a command by its name; sends by itself.
-//! Change here: what a command may use, and replies. The steps of a command are in `command.rs`, the rates in `rates.rs`.
+//! Changed here: what a command may use, and replies. The steps of a command are in `command.rs`, the rates in `rates.rs`.
 
 use std::time::Instant;
 

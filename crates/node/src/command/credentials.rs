@@ -2,7 +2,7 @@
 //! In: the token of `connect` or `refresh` → out: credentials, or the error or disconnect of the failure mapping. The same for
 //! subscription tokens.
 //! Uses: `fanwire_auth::Verifier`. Never: changes a session.
-//! Change here: the order of credentials, and the consequence of a bad token. `fanwire_auth` verifies tokens.
+//! Changed here: the order of credentials, and the consequence of a bad token. `fanwire_auth` verifies tokens.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,7 +1,7 @@
 //! The `history` command (protocol §18): stored publications of a channel, and the top of its stream.
 //! In: a HistoryRequest → out: a HistoryResult, or an error.
 //! Uses: channel rules, the broker through the node. Never: subscriptions, except whether there is one.
-//! Change here: order of the checks and the length of a page. `broker/` reads streams, `encode_job.rs` makes the reply.
+//! Changed here: order of the checks and the length of a page. `broker/` reads streams, `encode_job.rs` makes the reply.
 
 use fanwire_policy::channel::may_read_history;
 use fanwire_policy::filter::Filter;

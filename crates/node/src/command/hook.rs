@@ -1,7 +1,7 @@
 //! Commands that a hook decides: the question, and its answer when the command begins again.
 //! In: a request whose checks passed → out: the pending decision, or the decision that came.
 //! Uses: the node's hooks. Never: what a grant means; each command knows that.
-//! Change here: when a hook is asked again. `hooks.rs` has the values, `refusal.rs` the consequence of a rejection.
+//! Changed here: when a hook is asked again. `hooks.rs` has the values, `refusal.rs` the consequence of a rejection.
 
 use fanwire_broker::Answer;
 use fanwire_policy::hooks::{CommandDecision, Hook, Rejection};

@@ -1,7 +1,7 @@
 //! Lifetimes of credentials (protocol §7, §21): the same rule for connections and subscriptions, first and refreshed.
 //! In: `expire_at` of a token, if any → out: the stored lifetime and the `expires`/`ttl` of a result.
 //! Uses: the command's time. Never: timers; enforcement lives in `hub/timers.rs`.
-//! Change here: the longest ttl, and the effect of insecure mode on expiry.
+//! Changed here: the longest ttl, and the effect of insecure mode on expiry.
 
 use fanwire_protocol::ErrorCode;
 

@@ -1,7 +1,7 @@
 //! The `presence` command (protocol §17): the members of a channel.
 //! In: a PresenceRequest → out: a PresenceResult, or an error.
 //! Uses: channel rules, presence through the node. Never: subscriptions, except whether there is one.
-//! Change here: order of the checks. `crate::presence` stores members, `encode_job.rs` makes the reply.
+//! Changed here: order of the checks. `crate::presence` stores members, `encode_job.rs` makes the reply.
 
 use fanwire_policy::channel::may_see_presence;
 use fanwire_protocol::PresenceRequest;

@@ -1,7 +1,7 @@
 //! The `presence_stats` command (protocol §17): the number of members of a channel.
 //! In: a PresenceStatsRequest → out: a PresenceStatsResult, or an error.
 //! Uses: channel rules, presence through the node. Never: subscriptions, except whether there is one.
-//! Change here: order of the checks. `crate::presence` stores members.
+//! Changed here: order of the checks. `crate::presence` stores members.
 
 use fanwire_broker::PresenceStats;
 use fanwire_policy::channel::may_see_presence;

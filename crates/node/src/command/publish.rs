@@ -2,7 +2,7 @@
 //! In: a PublishRequest → out: an empty result, or an error; the publisher receives its own publication, before the reply
 //! if the broker is in memory; with `exclude_publisher` it receives none.
 //! Uses: channel rules, the broker through the node. Never: delivers by itself.
-//! Change here: order of the checks and the contents of a client's publication.
+//! Changed here: order of the checks and the contents of a client's publication.
 
 use fanwire_broker::{KeyOwner, PublishOptions};
 use fanwire_policy::InNamespace;

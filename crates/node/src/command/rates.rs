@@ -1,7 +1,7 @@
 //! Rate limits of a session: its commands, publishes and subscribes in a namespace, and refusals.
 //! In: a command before its execution → out: continue, error 111, or the disconnect of a client that ignores refusals.
 //! Uses: options, `policy::limits`. Never: the effects of a command.
-//! Change here: which command counts against which rate. Buckets fill in `limits/bucket.rs`.
+//! Changed here: which command counts against which rate. Buckets fill in `limits/bucket.rs`.
 
 use fanwire_policy::options::Namespace;
 use fanwire_policy::{InNamespace, NamespaceAction};

@@ -1,7 +1,7 @@
 //! The `refresh` command (protocol §21): a new connection token before the old one expires.
 //! In: a RefreshRequest → out: the new lifetime, 110 when it has passed, or a disconnect.
 //! Uses: `credentials`, `lifetime`. Never: changes user or channels of a connection.
-//! Change here: what a refresh renews. Enforcement of expiry lives in `hub/timers.rs`.
+//! Changed here: what a refresh renews. Enforcement of expiry lives in `hub/timers.rs`.
 
 use fanwire_protocol::{Disconnect, RefreshRequest, RefreshResult, Reply};
 

@@ -1,7 +1,7 @@
 //! The `rpc` command (protocol §20): the built-in ping, the status of the user, and the methods of the program around the node or of a backend.
 //! In: an RpcRequest → out: an empty result for the ping, the data of the hook, 104 for other methods, 108 when there are none.
 //! Uses: options, the hook. Never: calls a backend.
-//! Change here: methods that the server answers itself.
+//! Changed here: methods that the server answers itself.
 
 use fanwire_policy::hooks::{CommandDecision, RpcEvent};
 use fanwire_policy::options::ProxyRoute;

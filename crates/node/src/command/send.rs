@@ -1,7 +1,7 @@
 //! The `send` command (protocol §20): a message without reply, for the program around the node or a backend.
 //! In: a SendRequest → out: the question of an rpc with the method `rpc.send_method`; disconnect 3508 without that option.
 //! Uses: options, `rpc`. Never: replies; `CommandContext::reply` drops what an rpc would return.
-//! Change here: who receives such messages.
+//! Changed here: who receives such messages.
 
 use fanwire_protocol::{Disconnect, RpcRequest, SendRequest};
 

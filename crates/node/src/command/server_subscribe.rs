@@ -1,7 +1,7 @@
 //! Control commands for one connection: a subscription or another lifetime (server API §3).
 //! In: a control command, a connected session → out: the pushes for the client, or the disconnect.
 //! Uses: `subscribe`, `lifetime`, the session table, as client commands do. Never: permissions; the server has all.
-//! Change here: the effect of a control command on a session. `hub/control_commands.rs` selects the sessions.
+//! Changed here: the effect of a control command on a session. `hub/control_commands.rs` selects the sessions.
 
 use std::sync::Arc;
 

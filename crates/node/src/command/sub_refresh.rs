@@ -1,7 +1,7 @@
 //! The `sub_refresh` command (protocol §21): a new subscription token before the old one expires.
 //! In: a SubRefreshRequest → out: the new lifetime, an empty result for an expired token, an error, or a disconnect.
 //! Uses: subscription tokens, `lifetime`. Never: subscribes.
-//! Change here: what a subscription refresh renews. Enforcement of expiry lives in `hub/timers.rs`.
+//! Changed here: what a subscription refresh renews. Enforcement of expiry lives in `hub/timers.rs`.
 
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 

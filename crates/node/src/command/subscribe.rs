@@ -1,7 +1,7 @@
 //! The `subscribe` command (protocol §8): checks in the order of Centrifugo, then an entry in the subscriber list.
 //! In: a SubscribeRequest → out: a SubscribeResult, an error, or a disconnect.
 //! Uses: channel rules, subscription tokens, the steps below. Never: history; the steps below read it.
-//! Change here: order and answers of the checks. Permission rules live in `channel/permission.rs`.
+//! Changed here: order and answers of the checks. Permission rules live in `channel/permission.rs`.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The `unsubscribe` command (protocol §15): always answered with `{}`, because SDKs drop the connection on an error.
 //! In: an UnsubscribeRequest → out: an empty result; afterwards nothing of that channel is sent.
 //! Uses: the session table. Never: refuses.
-//! Change here: the effect of an unsubscribe.
+//! Changed here: the effect of an unsubscribe.
 
 use fanwire_protocol::{Reply, UnsubscribeRequest, UnsubscribeResult};
 

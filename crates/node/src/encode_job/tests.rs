@@ -1,7 +1,7 @@
 //! Tests of encode jobs: which replies become one, and that each is answered once in all cases.
 //! In: crowds and histories of different sizes → out: large or not, encoded replies.
 //! Uses: values only. Never: hubs; what a session does while it waits is tested in `tests/it/encode_jobs.rs`.
-//! Change here: tests of `encode_job.rs`.
+//! Changed here: tests of `encode_job.rs`.
 
 use fanwire_broker::Answer;
 use fanwire_protocol::Publication;

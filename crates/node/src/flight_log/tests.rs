@@ -1,7 +1,7 @@
 //! Tests of logs that go to files: any log comes back as `connection_log` shows it.
 //! In: connections with any events → out: the records that a file has.
 //! Uses proptest and the recorder. Never: sessions; `tests/it/flight_log.rs` has them.
-//! Change here: tests of what is in a file. Its format is tested in `recorder`.
+//! Changed here: tests of what is in a file. Its format is tested in `recorder`.
 
 use proptest::prelude::*;
 

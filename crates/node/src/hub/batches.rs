@@ -1,7 +1,7 @@
 //! Publications of a channel that a shard delivers together (`batch_max_size`, `batch_max_delay`, `batch_flush_latest`).
 //! In: broadcasts, the time → out: the broadcasts that are due, in the order of their channel.
 //! Pure. Never: sessions, subscriber lists; `hub/notices.rs` delivers.
-//! Change here: when a batch is due.
+//! Changed here: when a batch is due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -2,7 +2,7 @@
 //! In: a channel whose check is due; the top of its stream, as a notice → out: that notice, to every shard with
 //! subscribers; the subscriptions that lost their position.
 //! Uses: the position tracker of the channel, the stream's top through the node. Never: clocks.
-//! Change here: when positions are checked. `subscribers/position_tracker.rs` decides which position is lost.
+//! Changed here: when positions are checked. `subscribers/position_tracker.rs` decides which position is lost.
 
 use std::time::{Duration, Instant};
 

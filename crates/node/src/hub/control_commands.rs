@@ -1,7 +1,7 @@
 //! Executes control commands of the server API and of this node for single connections (server API §3).
 //! In: selectors with a subscription, a lifetime, an end → out: subscribe, refresh and unsubscribe pushes, disconnects.
 //! Uses: `session_table` lists, `command` to subscribe. Never: permissions; the server has all of them.
-//! Change here: what clients receive. `hub/selection.rs` selects connections.
+//! Changed here: what clients receive. `hub/selection.rs` selects connections.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! The clients that a shard sends away, because its node has more of them than others or is to be left.
 //! In: how many, their age, the session table → out: keys of sessions, those that lose nothing first.
 //! Uses: sessions. Never: closes a connection; the shell does, one after the other.
-//! Change here: which clients leave first. How many leave is decided in `cluster/rebalance.rs`.
+//! Changed here: which clients leave first. How many leave is decided in `cluster/rebalance.rs`.
 
 use std::time::{Duration, Instant};
 

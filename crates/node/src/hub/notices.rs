@@ -1,7 +1,7 @@
 //! Handles notices of channels: delivers broadcasts (step 6 of the route), joins and leaves.
 //! In: broadcasts, joins and leaves → out: deliveries, join and leave pushes, disconnects.
 //! Uses: `session_table` lists. Never: encodes a broadcast, beyond asking whether its JSON form exists.
-//! Change here: the delivery loop. `hub/control_commands.rs` executes commands of the server API.
+//! Changed here: the delivery loop. `hub/control_commands.rs` executes commands of the server API.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! One message of a session, from its connection or from a request of its own: its commands in order, each to completion (protocol §5: life cycle, order, ids).
 //! In: the bytes of a message → out: replies in order, or one disconnect; commands behind a pending one are kept.
 //! Uses: `fanwire_protocol::Commands`, the commands, the pending ones. Never: rules of a single command.
-//! Change here: how many commands of a connection run at once. `resume.rs` continues after a wait.
+//! Changed here: how many commands of a connection run at once. `resume.rs` continues after a wait.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Refreshes by hooks: connections and subscriptions whose expiry time has passed get a new one, or end (protocol §21).
 //! In: a due session → out: questions to hooks; their answers, as notices → out: a new expiry time, or the end.
 //! Uses: hooks, `session_table`. Never: sends a lifetime to the client, which does not refresh here.
-//! Change here: what a decision changes. Expiry without hooks is in `timers.rs`.
+//! Changed here: what a decision changes. Expiry without hooks is in `timers.rs`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Log lines of a hub: refused commands and connections that the server ends, with client, user, address and cause.
 //! In: a refusal or a close code, before the session is gone → out: a line at level info or debug.
 //! Uses: the session, the throttle of the node. Never: a token, payloads, texts from outside that are not cut.
-//! Change here: the fields of these lines. Causes are in `refusal.rs`.
+//! Changed here: the fields of these lines. Causes are in `refusal.rs`.
 
 use std::net::SocketAddr;
 

@@ -1,7 +1,7 @@
 //! Continues a session after a wait: the command that waited, then the deferred ones, in order.
 //! In: answers of broker, presence, key providers and hooks, as notices → out: replies, buffered publications, later commands.
 //! Uses: `pending`, the commands. Never: broker or presence themselves.
-//! Change here: what follows a wait. `pending.rs` keeps the state during one.
+//! Changed here: what follows a wait. `pending.rs` keeps the state during one.
 
 use std::sync::Arc;
 use std::time::Instant;

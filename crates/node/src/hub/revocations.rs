@@ -1,7 +1,7 @@
 //! Compares connections and subscriptions with the table of blocks and revocations, after a change of it.
 //! In: a user, or the connections of the shard in steps → out: disconnects 3507 and 3005, unsubscribe pushes 2501.
 //! Uses: the node's table, `session_table`. Never: a block of one user; a disconnect command ends the connections.
-//! Change here: how connections are found, and the codes. Checks of commands are in `command/credentials.rs`.
+//! Changed here: how connections are found, and the codes. Checks of commands are in `command/credentials.rs`.
 
 use std::sync::Arc;
 use std::time::Instant;

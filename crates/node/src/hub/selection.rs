@@ -1,7 +1,7 @@
 //! The connections of a shard that a command of the server API is for.
 //! In: a selector or ids, the session table → out: keys of sessions, and the notice for the next ones.
 //! Uses: `session_table/selection.rs`, commands that wait. Never: changes a session.
-//! Change here: which connections that do not wait or are not connected yet belong to it.
+//! Changed here: which connections that do not wait or are not connected yet belong to it.
 
 use fanwire_broker::ClientId;
 use fanwire_cluster::ConnectionSelector;

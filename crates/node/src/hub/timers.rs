@@ -1,7 +1,7 @@
 //! Timers of a session: ping, and the ends of stale, silent and expired connections (protocol §5–7, §21).
 //! In: a due connection index and the moment → out: pings, unsubscribe pushes, disconnects; the timer is set again.
 //! Uses: `session_table`, `session` deadlines. Never: clocks; a timer that fires early is set again.
-//! Change here: what happens at a deadline. `Session::deadline` computes deadlines.
+//! Changed here: what happens at a deadline. `Session::deadline` computes deadlines.
 
 use std::sync::Arc;
 use std::time::Duration;

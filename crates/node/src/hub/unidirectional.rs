@@ -2,7 +2,7 @@
 //! In: the outcome of a connect → out: a refusal with its code, and the disconnect of that code.
 //! Uses: the session, the codes of `client.connect_code_to_unidirectional_disconnect`. Never: decides whether a connect is
 //! refused.
-//! Change here: which error becomes which disconnect.
+//! Changed here: which error becomes which disconnect.
 
 use fanwire_policy::options::ConnectCodeTransform;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply};

@@ -1,7 +1,7 @@
 //! Handles notices of views: a subscriber of a spatial channel sees other tiles.
 //! In: a client, a channel and its view → out: subscriptions of tiles, without a message.
 //! Uses: `session_table`. Never: the geometry.
-//! Change here: who may have a view. `session_table/views.rs` changes the tables.
+//! Changed here: who may have a view. `session_table/views.rs` changes the tables.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Summaries of numbers that a test sets.
 //! In: values of one total and one level, times → out: summaries.
 //! Uses: a meter that is a pair of numbers. Never: clocks, a node.
-//! Change here: tests of `meters.rs`; what other nodes hear of it is in `tests/it/cluster.rs`.
+//! Changed here: tests of `meters.rs`; what other nodes hear of it is in `tests/it/cluster.rs`.
 
 use super::*;
 

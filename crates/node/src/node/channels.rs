@@ -1,7 +1,7 @@
 //! Channels of a node: what the server API and sessions do with them, over broker, presence and registry.
 //! In: channels, publications, pages and `now` → out: positions, streams, members, or an error.
 //! Uses: channel rules, the ports, the router. Never: sessions, HTTP.
-//! Change here: methods of the server API, with their checks. `channels/sessions.rs` has those after a session's checks.
+//! Changed here: methods of the server API, with their checks. `channels/sessions.rs` has those after a session's checks.
 
 mod growing;
 mod sessions;

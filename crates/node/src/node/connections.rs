@@ -1,7 +1,7 @@
 //! Commands for existing connections, from the server API and from this node: subscriptions, lifetimes, views, ends.
 //! In: selectors and commands → out: notices in the inboxes of shards, commands for other nodes, or the error of an invalid command.
 //! Uses: `router`, `registry`, the cluster, channel rules, the clock. Never: sessions; `hub/control_commands.rs` executes the commands.
-//! Change here: checks before a command is sent.
+//! Changed here: checks before a command is sent.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Diagnosis: what this node has recorded and counted, and the subjects whose events all nodes log.
 //! In: names of subjects, receipts → out: counts and sizes of this node.
 //! Uses: the router, the broker, the cluster. Never: sessions; what all nodes know is asked in `questions/`.
-//! Change here: limits of what is recorded.
+//! Changed here: limits of what is recorded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Log lines of a node that repeat: each kind is written once in a while, with the number of those left out.
 //! In: refusals and warnings, `now` → out: lines, or none.
 //! Uses: throttles. Never: sessions; `hub/refusals.rs` writes the lines of refusals.
-//! Change here: the text and the level of such a line.
+//! Changed here: the text and the level of such a line.
 
 use std::time::Instant;
 

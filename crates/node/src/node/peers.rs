@@ -1,7 +1,7 @@
 //! The node in a cluster: sends its state and executes commands of other nodes.
 //! In: messages from the bus → out: notices for this node's shards, answers to questions, the states of all nodes.
 //! Uses: `cluster`, the router. Never: the bus itself.
-//! Change here: how a command of another node is executed. `fanwire_cluster` defines the messages.
+//! Changed here: how a command of another node is executed. `fanwire_cluster` defines the messages.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Questions to all nodes: each is a file in `questions/`, with its answer and how this node answers it.
 //! In: questions of the server API and of other nodes → out: the merged answers of all nodes, the answer of this node.
 //! Uses: the cluster, the router. Never: waits for a shard; the last one to answer completes the answer.
-//! Change here: how a question reaches the shards. A new question is a file and a row in `QUESTIONS`.
+//! Changed here: how a question reaches the shards. A new question is a file and a row in `QUESTIONS`.
 
 mod channels;
 mod cluster_clock;

@@ -1,7 +1,7 @@
 //! Readers without a connection: whether a request may read a channel over HTTP, and for how long.
 //! In: a request with its token, `now` → out: a permit, or the refusal as clients know it.
 //! Uses: verifiers, channel rules, hooks, blocks and revocations. Never: sessions, a clock.
-//! Change here: which credentials read what. The rules of clients are in `channel/permission.rs`, for sessions and readers.
+//! Changed here: which credentials read what. The rules of clients are in `channel/permission.rs`, for sessions and readers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

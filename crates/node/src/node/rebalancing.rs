@@ -1,7 +1,7 @@
 //! The clients that this node sends away to other nodes.
 //! In: options, the counts of all nodes, time → out: how many clients to send away in the next second; log lines.
 //! Uses the rule of the crate `cluster`, the registry. Never: chooses or closes a connection.
-//! Change here: what is logged about a rebalance. When it begins and ends is in `cluster/rebalance.rs`.
+//! Changed here: what is logged about a rebalance. When it begins and ends is in `cluster/rebalance.rs`.
 
 use std::sync::Arc;
 use std::time::Instant;

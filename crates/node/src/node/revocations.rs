@@ -2,7 +2,7 @@
 //! In: users, token ids, times; the list that all nodes share → out: table entries, notices in every inbox, changes to store, and
 //! those that the store has lost.
 //! Uses: the table, `router`, the store. Never: clocks, sessions; `hub/revocations.rs` compares them with the table.
-//! Change here: checks before a change, and the order: first the table, then the shards, then the store.
+//! Changed here: checks before a change, and the order: first the table, then the shards, then the store.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Once, Weak};

@@ -1,7 +1,7 @@
 //! The statuses of users, as this node stores them.
 //! In: user ids, a text → out: statuses.
 //! Uses: the registry, the store of statuses. Never: sessions, other nodes; `questions/online_users.rs` asks who is online.
-//! Change here: when a status is stored, and how long.
+//! Changed here: when a status is stored, and how long.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Tests of the weights of notices, on which the limit of an inbox relies.
 //! In: notices with payloads → out: at least the bytes of those, and not much more.
 //! Uses: values only.
-//! Change here: tests of `notice.rs`. That orders are obeyed is tested in `tests/it/orders.rs`.
+//! Changed here: tests of `notice.rs`. That orders are obeyed is tested in `tests/it/orders.rs`.
 
 use bytes::Bytes;
 use fanwire_broker::{Change, StreamSlice};

@@ -1,7 +1,7 @@
 //! Calls of a backend that do not keep the later commands of their session waiting (`client.concurrency`).
 //! In: rpc commands that a hook decides about → out: the command of a decision that arrived.
 //! Uses: values only. Never: commands that change a session; those wait in `pending.rs`.
-//! Change here: how many calls a session has in flight.
+//! Changed here: how many calls a session has in flight.
 
 use bytes::Bytes;
 use hashbrown::HashMap;

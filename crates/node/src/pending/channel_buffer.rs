@@ -1,7 +1,7 @@
 //! Buffer for publications of a channel while sessions subscribe to it: the latest ones, shared by all of these sessions.
 //! In: sessions that start or stop waiting, broadcasts, possible gaps → out: publications since each start, and whether all are there.
 //! Uses: values only. Never: sessions; `pending.rs` tracks which session waits for which channel.
-//! Change here: how much is buffered.
+//! Changed here: how much is buffered.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A pending subscribe: the channels of a session, and the answers that have arrived.
 //! In: channels with their parameters, answers of broker and presence → out: whether all have arrived, and their contents.
 //! Uses: values only. Never: broker or presence themselves; `command/subscribe/begin.rs` calls them.
-//! Change here: the states of a pending subscribe. `command/subscribe/commit.rs` follows the last answer.
+//! Changed here: the states of a pending subscribe. `command/subscribe/commit.rs` follows the last answer.
 
 use std::sync::Arc;
 

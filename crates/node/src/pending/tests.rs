@@ -1,7 +1,7 @@
 //! Work that is kept for sessions that wait; nothing stays when they go.
 //! In: parks, frames, broadcasts, arrivals → out: what comes back, in order.
 //! Uses: the table alone. Never: hubs; what clients hear of waiting is tested in `tests/it/slow.rs`.
-//! Change here: tests of `pending.rs`.
+//! Changed here: tests of `pending.rs`.
 
 use fanwire_protocol::Reply;
 

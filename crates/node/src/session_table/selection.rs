@@ -1,7 +1,7 @@
 //! The connections of a shard that a selector of the server API matches.
 //! In: a selector, the tables → out: keys of sessions, and where the next step begins.
 //! Uses: the tables, label filters. Pure. Never: changes a session.
-//! Change here: what a selector matches, and how many connections of all users are one step.
+//! Changed here: what a selector matches, and how many connections of all users are one step.
 
 use std::ops::Range;
 

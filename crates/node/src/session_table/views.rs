@@ -1,7 +1,7 @@
 //! The views of subscribers of spatial channels: each tile in view is a subscription that its client does not see.
 //! In: views → out: tiles whose subscriptions begin and end.
 //! Uses: `fanwire_area` for the geometry, the tables. Never: encodes, sends.
-//! Change here: what a viewer is subscribed to. `session_effects.rs` subscribes, `hub/views.rs` handles the notices.
+//! Changed here: what a viewer is subscribed to. `session_effects.rs` subscribes, `hub/views.rs` handles the notices.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Tests of shared replies: which are equal, and how long they are kept.
 //! In: subscribe results → out: messages, encoded once or again.
 //! Uses: values only. Never: hubs; `tests/it/recovery.rs` has clients that recover.
-//! Change here: tests of `shared_replies.rs`.
+//! Changed here: tests of `shared_replies.rs`.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Client id → connection of a shard: used by publications with an excluded client, and by leaves.
 //! In: clients that connect and disconnect → out: the index of one, with one lookup.
 //! Uses: a hash table of indices, filled at the first lookup. Never: sessions; the caller passes them.
-//! Change here: how clients are found. `hub/notices.rs` uses the result.
+//! Changed here: how clients are found. `hub/notices.rs` uses the result.
 
 use fanwire_broker::ClientId;
 use hashbrown::HashTable;

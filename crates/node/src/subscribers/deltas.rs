@@ -1,7 +1,7 @@
 //! Subscribers of a channel with deltas, and which of them have the base of the next delta (protocol §11).
 //! In: negotiated deltas, broadcasts that are sent or skipped → out: the delta mode for each subscriber.
 //! Uses: broadcasts. Never: sessions, encoding; `hub/notices.rs` decides which subscribers are skipped or excluded.
-//! Change here: when a subscriber may get a patch. `delta.rs` makes it.
+//! Changed here: when a subscriber may get a patch. `delta.rs` makes it.
 
 use bytes::Bytes;
 use fanwire_protocol::Encoding;

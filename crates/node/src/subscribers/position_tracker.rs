@@ -1,7 +1,7 @@
 //! Positions of the positioned subscribers of one channel (protocol §10), stored once for all of them on a shard.
 //! In: joins with a position, publications with theirs, the stream's top at times → out: which subscribers get it, which missed some.
 //! Uses: positions only. Never: sessions, lists, brokers.
-//! Change here: when a subscriber has lost its position. `hub/notices.rs` and `hub/checks.rs` end its subscription.
+//! Changed here: when a subscriber has lost its position. `hub/notices.rs` and `hub/checks.rs` end its subscription.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The connections of each user inside one shard, as lists linked through one table.
 //! In: connection indices with their user → out: all indices of a user, newest first; adding and removing in O(1).
 //! Uses: a map of heads and 8 bytes per connection. Never: sessions, counts over shards (`registry.rs`).
-//! Change here: how connections of a user are found.
+//! Changed here: how connections of a user are found.
 
 use std::sync::Arc;
 

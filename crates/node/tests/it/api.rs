@@ -1,7 +1,7 @@
 //! Effects of the server API on connections (server API §3 disconnect, unsubscribe, channels, info).
 //! In: calls of `Node` → out: who is disconnected or unsubscribed, counts, channel lists.
 //! Uses: `world`, `script`. Never: HTTP.
-//! Change here: tests of notices with a target.
+//! Changed here: tests of notices with a target.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Channels with places: who receives what is published where, and what happens to tiles when views move or end.
 //! In: dialogues, views, publications at places → out: what each client received, and what the node counts.
 //! Uses: `world`, `script`. Never: the objects of tiles, which `fanwire-area` tests.
-//! Change here: tests of views and tiles.
+//! Changed here: tests of views and tiles.
 
 use std::collections::BTreeSet;
 

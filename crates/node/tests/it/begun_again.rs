@@ -1,7 +1,7 @@
 //! Commands that begin again after a wait for a backend: the second run has the effects of one.
 //! In: each command of the protocol, in a world where backends answer at once and in one where they answer later → out: the same effects.
 //! Uses: `world`, `script`, hooks that decide nothing, published keys. Never: what hooks grant, see `hooks`.
-//! Change here: the table of commands; a new command needs a row.
+//! Changed here: the table of commands; a new command needs a row.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,7 @@
 //! Subscribers that come and go on shards with threads of their own while others publish: nothing is lost or doubled.
 //! In: publishing threads and hub threads at once → out: each subscriber's publications, counted without a hole.
 //! Uses: `Node` and hubs from real threads. Never: timing; every interleaving must pass.
-//! Change here: promises about recovery under concurrency. Rules are compared with a model in `streams.rs`.
+//! Changed here: promises about recovery under concurrency. Rules are compared with a model in `streams.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

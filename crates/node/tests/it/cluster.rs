@@ -1,7 +1,7 @@
 //! Several nodes that receive each other: orders reach connections wherever they are, and every node knows of all.
 //! In: verbs of the server API on one node → out: what peers of another receive, counts of all.
 //! Uses: `world` once per node, a bus that carries messages at once. Never: sockets, brokers far away.
-//! Change here: promises about the cluster. Its messages are tested in the module.
+//! Changed here: promises about the cluster. Its messages are tested in the module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! Connecting without tokens (protocol §7): who gets in, and what the result says.
 //! In: dialogues → out: each outcome of the tables, seen by a peer.
 //! Uses: `world`, `script`. Never: tokens (see `tokens.rs`), server-side channels (see `server_side.rs`).
-//! Change here: tests of the connect command itself.
+//! Changed here: tests of the connect command itself.
 
 use fanwire_node::{Counts, Options};
 

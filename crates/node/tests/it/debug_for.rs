@@ -1,7 +1,7 @@
 //! Events of listed users, channels and addresses: lines of the log, and logs of the flight recorder that stay.
 //! In: dialogues of listed clients and others, a log that stores its lines → out: what the lines are about.
 //! Uses: `world`, `script`, the log of `refusals.rs`. Never: sockets; addresses are tested in the unit tests.
-//! Change here: tests of what is logged. Limits of the list are tested in `debug_list/tests.rs`.
+//! Changed here: tests of what is logged. Limits of the list are tested in `debug_list/tests.rs`.
 
 use fanwire_node::broker::PublishOptions;
 use fanwire_node::protocol::Publication;

@@ -1,7 +1,7 @@
 //! Deltas in channels (protocol §11): who agrees, who gets a patch, and when everybody is owed the whole again.
 //! In: publications of all kinds to clients that apply deltas as SDKs do → out: F or D for each, in both encodings.
 //! Uses: the room of `deltas/harness.rs`, `history`, `world`. Never: bytes of patches (tested in the protocol's crate).
-//! Change here: tests of the tables of protocol §11. Random life of such a channel is in `deltas/random.rs`.
+//! Changed here: tests of the tables of protocol §11. Random life of such a channel is in `deltas/random.rs`.
 
 mod filtered;
 mod harness;

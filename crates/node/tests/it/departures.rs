@@ -1,7 +1,7 @@
 //! The clients that a shard chooses when its node sends some away.
 //! In: clients with and without positions, of different ages → out: who is chosen, in which order.
 //! Uses: `world` with one shard. Never: closes, which are the shell's.
-//! Change here: promises about the choice. How many leave is tested in the crate `cluster`.
+//! Changed here: promises about the choice. How many leave is tested in the crate `cluster`.
 
 use std::time::Duration;
 

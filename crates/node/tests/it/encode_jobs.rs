@@ -1,7 +1,7 @@
 //! Large answers, which a hub hands out instead of making them in its turn.
 //! In: a channel with hundreds of members or publications → out: what clients receive before and after the encode_job is done.
 //! Uses: `world`, which keeps encode_jobs until a test has them done. Never: threads.
-//! Change here: promises about large answers. What is large is tested in `src/encode_job/tests.rs`.
+//! Changed here: promises about large answers. What is large is tested in `src/encode_job/tests.rs`.
 
 use fanwire_broker::PublishOptions;
 use fanwire_node::protocol::Disconnect;

@@ -2,7 +2,7 @@
 //! publications for one connection.
 //! In: dialogues → out: who receives a publication, and that positions and recovery do not notice an exclusion.
 //! Uses: `world`, `script`, the options of `history.rs`. Never: the API's own parsing (tested in its crate).
-//! Change here: tests of exclusion. That it allocates nothing per subscriber is tested in `memory.rs`.
+//! Changed here: tests of exclusion. That it allocates nothing per subscriber is tested in `memory.rs`.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Expiry and refresh of connections and subscriptions (protocol §7, §21).
 //! In: dialogues over hours of virtual time → out: grace periods, new lifetimes, each failure of a refresh.
 //! Uses: `world`, `script`, tokens of `tokens.rs`.
-//! Change here: tests of the refresh and sub_refresh commands and of expiry.
+//! Changed here: tests of the refresh and sub_refresh commands and of expiry.
 
 use std::time::Duration;
 

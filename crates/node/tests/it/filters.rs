@@ -1,7 +1,7 @@
 //! Tag filters at work (protocol §13): who gets what live, in recovery and from the cache; refusals; hostile trees.
 //! In: dialogues, trees as bytes → out: what each subscriber heard, error 107, disconnects.
 //! Uses: `world`, `script`. Never: single operators (unit tests of `filter`).
-//! Change here: tests of filters on subscriptions.
+//! Changed here: tests of filters on subscriptions.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The flight recorder: what the logs of connections say, on all nodes, and which memory they take.
 //! In: dialogues, time → out: events of logs, the rows of `connection_log`.
 //! Uses: `world`, `script`, the options of `history.rs`. Never: sockets; stalls are reported by the test.
-//! Change here: tests of what is recorded. How events are stored is tested in the crate `recorder`.
+//! Changed here: tests of what is recorded. How events are stored is tested in the crate `recorder`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Readers of messages that grow: those that come in the middle, reload, or miss publications all end with the same texts.
 //! In: a random life of a channel, printed with its seed → out: the texts of each reader, against a naive model.
 //! Uses: a node with two shards in virtual time. Never: the rules of pieces, which `fanwire_broker` tests.
-//! Change here: what readers and backends do.
+//! Changed here: what readers and backends do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The `history` command (protocol §18): pages of stored publications, permissions, exact codes.
 //! In: dialogues → out: each row of the table, seen by a peer.
 //! Uses: `world`, `script`. Never: recovery (see `recovery.rs`), expiry (see the tests of the memory broker).
-//! Change here: tests of the history command.
+//! Changed here: tests of the history command.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Hooks: what they receive, what their grants and rejections do, and what waits for them.
 //! In: dialogues with functions that answer at once or when the test says so → out: what each client received.
 //! Uses: `world`, `script`. Never: threads; timeouts belong to the program around the node.
-//! Change here: tests of what a hook decides. What runs hooks is tested in `fanwire`.
+//! Changed here: tests of what a hook decides. What runs hooks is tested in `fanwire`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

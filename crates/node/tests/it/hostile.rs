@@ -1,7 +1,7 @@
 //! Bad input: whatever bytes a peer sends, nothing panics, and the other connections notice nothing.
 //! In: random bytes, broken commands and commands out of place, in every phase → out: one peer that receives what it should.
 //! Uses: `world`; proptest prints what failed. Never: judges the answers to nonsense (see `life.rs` for those).
-//! Change here: what a hostile peer may say.
+//! Changed here: what a hostile peer may say.
 
 use fanwire_node::Counts;
 use fanwire_node::auth::{TrackClaim, sign_track};

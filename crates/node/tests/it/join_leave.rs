@@ -1,7 +1,7 @@
 //! Joins and leaves (protocol §19): who receives of them, when, in which order with replies and publications.
 //! In: dialogues → out: each rule, seen by peers on two shards.
 //! Uses: `world`, `script`. Never: presence (see `presence.rs`).
-//! Change here: tests of joins and leaves.
+//! Changed here: tests of joins and leaves.
 
 use fanwire_node::Options;
 use fanwire_node::options::Namespace;

@@ -1,7 +1,7 @@
 //! Labels of connections: where they come from, and commands of the server API that select connections by them.
 //! In: tokens and hooks with labels, calls of `Node` with a filter → out: who is disconnected, subscribed, listed.
 //! Uses `world`, `script`, tokens of `tokens.rs`. Never: operators of filters, which have unit tests.
-//! Change here: tests of labels. Messages between nodes are tested in `cluster`, several nodes in `cluster.rs`.
+//! Changed here: tests of labels. Messages between nodes are tested in `cluster`, several nodes in `cluster.rs`.
 
 use std::collections::BTreeSet;
 

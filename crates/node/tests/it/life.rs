@@ -1,7 +1,7 @@
 //! The life of a connection (protocol §5, §6): order of commands, ids, bad frames, pings, staleness.
 //! In: dialogues → out: each MUST of those sections, seen by a peer.
 //! Uses: `world`, `script`. Never: tokens (see `tokens.rs`).
-//! Change here: tests of the shared rules of all commands.
+//! Changed here: tests of the shared rules of all commands.
 
 use crate::script::play_in_both;
 use crate::world::{World, options};

@@ -1,7 +1,7 @@
 //! Everything the node does, seen from outside: dialogues with peers, the route of a message, properties, memory.
 //! In: scripts and random operations on a simulated node with virtual time → out: what each peer heard, compared.
 //! Uses: the public face of `fanwire-node` only. Never: sockets, clocks, sleeps.
-//! Change here: the list of rooms. The simulated node lives in `world.rs`, the language of the scripts in `script.rs`.
+//! Changed here: the list of rooms. The simulated node lives in `world.rs`, the language of the scripts in `script.rs`.
 #![forbid(unsafe_code)]
 
 mod any_bytes;

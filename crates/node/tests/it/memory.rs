@@ -1,7 +1,7 @@
 //! Memory of connections and broadcasts, counted by an allocator that counts.
 //! In: ten thousand connections, a thousand subscribers → out: bytes per connection, allocations per broadcast.
 //! Uses: `allocation-counter`, which counts per thread. Never: resident memory (the server's benchmark measures that).
-//! Change here: the limits, downwards.
+//! Changed here: the limits, downwards.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Random life on several hubs against a naive model: who receives what, in which order, exactly once.
 //! In: random operations, with inboxes emptied at random moments → out: the same events in hub and model.
 //! Uses: hubs and inboxes by hand; proptest prints what failed. Never: tokens, timers (see `expiry.rs`, `life.rs`).
-//! Change here: the model. It knows nothing of lists, places and slabs: only of sets and of one queue per shard.
+//! Changed here: the model. It knows nothing of lists, places and slabs: only of sets and of one queue per shard.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

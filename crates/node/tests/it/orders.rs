@@ -1,7 +1,7 @@
 //! Subscriptions and lifetimes that the server API orders for connections that are there (server API §3 subscribe, refresh).
 //! In: calls of `Node`, dialogues → out: pushes, what follows them, the ends of what expires, each refusal.
 //! Uses: `world`, `script`. Never: HTTP; targets by themselves (see `api.rs`).
-//! Change here: tests of orders.
+//! Changed here: tests of orders.
 
 use std::time::Duration;
 

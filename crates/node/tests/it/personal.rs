@@ -1,7 +1,7 @@
 //! Personal channels (`client.subscribe_to_user_personal_channel`): who is subscribed to which, and single connections.
 //! In: dialogues, connections at one moment → out: subscriptions at connect, 3504 for older connections.
 //! Uses: `world`, `script`, tokens of `tokens.rs`.
-//! Change here: tests of personal channels.
+//! Changed here: tests of personal channels.
 
 use fanwire_auth::OptionsError;
 use fanwire_node::Options;

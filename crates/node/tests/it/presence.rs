@@ -1,7 +1,7 @@
 //! The commands `presence` and `presence_stats` (protocol §17): who is there from when until when, permissions, codes.
 //! In: dialogues → out: each rule, seen by a peer or by the server API.
 //! Uses: `world`, `script`. Never: random lives (see the conformance suite of presence).
-//! Change here: tests of presence.
+//! Changed here: tests of presence.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

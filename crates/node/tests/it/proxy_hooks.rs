@@ -1,7 +1,7 @@
 //! Hooks of event proxies: where they are asked, what they know of a client, chains with hooks of a program, refreshes.
 //! In: dialogues with functions in place of a backend → out: what each client received, what the functions got.
 //! Uses `world`, `script`. Never: calls; the crate of event proxies has them.
-//! Change here: tests of the port for event proxies. Other hooks are tested in `hooks`.
+//! Changed here: tests of the port for event proxies. Other hooks are tested in `hooks`.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,7 @@
 //! Publishing (protocol §16, server API §3 publish): by clients and by the API, and who receives it how.
 //! In: dialogues → out: order of checks, `info`, mixed encodings, data that is not JSON.
 //! Uses: `world`, `script`. Never: several threads (see `threads.rs`).
-//! Change here: tests of the publish command and of `Node::publish`.
+//! Changed here: tests of the publish command and of `Node::publish`.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Tokens whose keys an identity provider publishes: commands wait for the document, and for nothing else.
 //! In: dialogues with signed tokens, documents that come when the test says so → out: what each peer heard.
 //! Uses: `world`, `script`, a `KeySource` that holds fetches back. Never: threads, sockets.
-//! Change here: what a command with such a token comes to. What is remembered of documents is tested in `auth/jwks`.
+//! Changed here: what a command with such a token comes to. What is remembered of documents is tested in `auth/jwks`.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,7 @@
 //! Rates of one connection: commands, publishes, subscribes; 111 beyond them, and 3509 for who does not stop.
 //! In: dialogues → out: which command is refused when, and that time brings it back.
 //! Uses: `world`, `script`. Never: the arithmetic of buckets (tested in its module).
-//! Change here: tests of what clients see of rates. What rates cost is tested in `memory.rs`.
+//! Changed here: tests of what clients see of rates. What rates cost is tested in `memory.rs`.
 
 use std::time::Duration;
 

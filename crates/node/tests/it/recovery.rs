@@ -1,7 +1,7 @@
 //! Positions and recovery on subscribe and connect (protocol §8–10): what replies say, what is missed and noticed.
 //! In: dialogues, one broker that loses publications → out: flags, offsets, recovered publications, 2500 and 3010.
 //! Uses: `world`, `script`, the options of `history.rs`. Never: random operations (see `streams.rs`).
-//! Change here: tests of positions. The rules by themselves are tested in `src/recovery/tests.rs`.
+//! Changed here: tests of positions. The rules by themselves are tested in `src/recovery/tests.rs`.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};

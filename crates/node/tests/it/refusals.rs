@@ -1,7 +1,7 @@
 //! Log lines of refused commands and of connections that the server ends, and their causes in close frames.
 //! In: dialogues, and a log that stores its lines → out: the fields of each line, and how many lines there are.
 //! Uses: `world`, `script`, tokens. Never: what a refusal leads to, which other tests check.
-//! Change here: tests of what a line contains. How often lines are written is tested in the crate `telemetry`.
+//! Changed here: tests of what a line contains. How often lines are written is tested in the crate `telemetry`.
 
 use std::collections::BTreeMap;
 use std::fmt;

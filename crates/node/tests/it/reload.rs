@@ -1,7 +1,7 @@
 //! Reloads while clients are connected: what commands follow, and what subscriptions keep.
 //! In: dialogues before and after new options → out: what each peer received.
 //! Uses: `world`, `script`, signed tokens. Never: files; `fanwire-config` decides which options change.
-//! Change here: the effect of a reload on sessions. Handshakes and the API key are tested in the server.
+//! Changed here: the effect of a reload on sessions. Handshakes and the API key are tested in the server.
 
 use std::cell::RefCell;
 

@@ -1,7 +1,7 @@
 //! Blocked users and revoked tokens: what a connection, a refresh and a subscription get, and what ends.
 //! In: calls of `Node`, dialogues with signed tokens → out: codes on the wire, connections that stay.
 //! Uses: `world`, `script`, tokens of `tokens.rs`. Never: HTTP; the table itself has unit tests.
-//! Change here: tests of blocks and revocations at work. Several nodes are in `cluster.rs`.
+//! Changed here: tests of blocks and revocations at work. Several nodes are in `cluster.rs`.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,7 @@
 //! The route of one message (ARCHITECTURE.md) as far as it runs through protocol and node: steps 3 to 7 of the U.
 //! In: the bytes of one publish command → out: the bytes every subscriber shares.
 //! Uses: hubs and inboxes by hand. Never: sockets; the server walks the steps before 3 and after 7.
-//! Change here: the walk.
+//! Changed here: the walk.
 
 use std::sync::Arc;
 

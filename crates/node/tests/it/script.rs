@@ -1,7 +1,7 @@
 //! The language in which tests write dialogues, so that a test reads like what happens on the wire.
 //! In: a script of lines (see `World::play`) → out: a panic at the first line that did not happen.
 //! Uses: `world`. Never: anything of the node directly.
-//! Change here: words of the language.
+//! Changed here: words of the language.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

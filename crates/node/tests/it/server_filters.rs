@@ -1,7 +1,7 @@
 //! Filters that the server sets (protocol §13): by tokens and hooks, for every way in which publications reach a client.
 //! In: dialogues with signed tokens and deciding hooks → out: what each subscriber heard, refusals.
 //! Uses: `world`, `script`, `tokens`. Never: operators of filters; deltas, which `deltas/filtered.rs` tests.
-//! Change here: tests of grants with a filter.
+//! Changed here: tests of grants with a filter.
 
 use std::sync::Mutex;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Subscriptions the server makes at connect (protocol §7): requested in `connect.subs`; those of tokens in `tokens.rs`.
 //! In: dialogues → out: which requested channels are granted, what refuses the connect.
 //! Uses: `world`, `script`.
-//! Change here: tests of requested channels.
+//! Changed here: tests of requested channels.
 
 use fanwire_node::options::Namespace;
 

@@ -1,7 +1,7 @@
 //! Blocks and revocations that several nodes share: they outlive nodes, and a node that missed changes reads the list.
 //! In: calls of `Node` on one node, a store that is away, loses changes or entries → out: what clients of each node get.
 //! Uses `world` once per node, a store in memory that answers at once. Never: Redis, whose tests are in `redis`.
-//! Change here: tests of the node with a store. The rules of versions have unit tests.
+//! Changed here: tests of the node with a store. The rules of versions have unit tests.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

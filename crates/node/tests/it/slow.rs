@@ -1,7 +1,7 @@
 //! A broker and a presence that answer later: commands wait, and nothing is lost, doubled or reordered.
 //! In: a memory broker whose answers a test holds back → out: what each peer heard, before and after they come.
 //! Uses: `world`, its scripts. Never: threads; the test decides when an answer comes.
-//! Change here: promises about waiting. What holds for every broker is tested in the other rooms.
+//! Changed here: promises about waiting. What holds for every broker is tested in the other rooms.
 
 mod kept;
 mod positions;

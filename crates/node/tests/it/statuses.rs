@@ -1,7 +1,7 @@
 //! Statuses of users: what the server API sets, what a client's rpc sets, and who was online when.
 //! In: dialogues, calls of `Node`, ticks → out: statuses.
 //! Uses: `world`, `script`. Never: the stores by themselves, which have a conformance suite.
-//! Change here: tests of statuses of one node. Several nodes share a store in `redis`.
+//! Changed here: tests of statuses of one node. Several nodes share a store in `redis`.
 
 use std::time::Duration;
 

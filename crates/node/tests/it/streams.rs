@@ -1,7 +1,7 @@
 //! Random life of a channel with history on two shards against a naive model: offsets, epochs, pages, recovery, positions.
 //! In: random sequences of publications, time, removals, subscriptions → out: the same answers and events in both.
 //! Uses: a node, two hubs and a virtual clock; a difference is printed with its seed (`FANWIRE_SEED` plays it again).
-//! Change here: how the node is driven. What should happen stands in `streams/model.rs`, what happens in `streams/steps.rs`.
+//! Changed here: how the node is driven. What should happen stands in `streams/model.rs`, what happens in `streams/steps.rs`.
 
 mod model;
 mod steps;

@@ -1,7 +1,7 @@
 //! Subscribing and unsubscribing (protocol §8, §15): checks in order, answers, and when publications flow.
 //! In: dialogues → out: each row of the table that needs no token, seen by a peer.
 //! Uses: `world`, `script`. Never: tokens (see `tokens.rs`).
-//! Change here: tests of the subscribe and unsubscribe commands.
+//! Changed here: tests of the subscribe and unsubscribe commands.
 
 use fanwire_node::options::{Namespace, RecoveryMode};
 use fanwire_node::{ConnectionSelector, Options};

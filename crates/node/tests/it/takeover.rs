@@ -1,7 +1,7 @@
 //! Another node takes over while clients are connected: what they receive is as if nothing had happened.
 //! In: dialogues with a move in the middle, random ones with several → out: the same as without.
 //! Uses: `world`, `script`. Never: records; `hub/takeover/tests.rs` has their fields.
-//! Change here: what clients may notice of a move. `play_in_both` plays each of its scripts with moves, too.
+//! Changed here: what clients may notice of a move. `play_in_both` plays each of its scripts with moves, too.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Order under real threads: publications of a channel reach every inbox in one order.
 //! In: several threads that publish at once → out: what lies in the inboxes, compared.
 //! Uses: `Node` from threads, hubs of one thread. Never: timing; every interleaving must pass.
-//! Change here: promises about concurrent publishers.
+//! Changed here: promises about concurrent publishers.
 
 use std::collections::BTreeMap;
 

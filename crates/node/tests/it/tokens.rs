@@ -1,7 +1,7 @@
 //! Connecting and subscribing with tokens (protocol §7, §8; `client.token` in docs/configuration.md): what they grant and what a bad one leads to.
 //! In: dialogues with signed tokens → out: each cell of the failure mapping for connect and subscribe, and the claims.
 //! Uses: `world`, `script`, HMAC tokens. Never: other algorithms (unit tests of `fanwire_auth`).
-//! Change here: tests of token claims at work. Refresh and expiry live in `expiry.rs`.
+//! Changed here: tests of token claims at work. Refresh and expiry live in `expiry.rs`.
 
 use fanwire_node::Options;
 use fanwire_node::options::{Namespace, SubscriptionType};

@@ -1,7 +1,7 @@
 //! Messages of many commands: a session does some of them at once, and the others when its shard has looked at the rest.
 //! In: messages of a thousand commands, publications, ends → out: who receives what before whom.
 //! Uses: `world`. Never: threads, time; what lies in the inboxes arrives when the test says so.
-//! Change here: promises about fairness inside a hub. How a shell shares its turns is tested in the server.
+//! Changed here: promises about fairness inside a hub. How a shell shares its turns is tested in the server.
 
 use std::time::Duration;
 

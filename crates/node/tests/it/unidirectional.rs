@@ -1,7 +1,7 @@
 //! Unidirectional clients (protocol §25): one connect request, then only pushes; what else they send is discarded.
 //! In: dialogues → out: what each client received, in messages whose envelope the shell removes.
 //! Uses: `world`, `script`, tokens of `tokens.rs`. Never: transports; their frames are tested in `fanwire`.
-//! Change here: tests of sessions without commands.
+//! Changed here: tests of sessions without commands.
 
 use std::collections::BTreeMap;
 

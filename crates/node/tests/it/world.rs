@@ -1,7 +1,7 @@
 //! A simulated node: several hubs, peers instead of sockets, and a time that only moves when told.
 //! In: frames of peers, API calls, waiting → out: what each peer heard, in order.
 //! Uses: `Node`, `Hub`, an `Outbox` that records, an `Inbox` that queues. Never: real time.
-//! Change here: the simulation. How tests write dialogues lives in `script.rs`, how another node takes over in `world/takeover.rs`.
+//! Changed here: the simulation. How tests write dialogues lives in `script.rs`, how another node takes over in `world/takeover.rs`.
 
 mod takeover;
 

@@ -1,7 +1,7 @@
 //! Tests of the list of users, channels and addresses whose events are logged.
 //! In: changes, Unix seconds → out: asserted looks and subjects.
 //! Uses: times as numbers. Never: a clock, sessions.
-//! Change here: tests of limits and ends. Lines are tested in `tests/it/debug_for.rs`.
+//! Changed here: tests of limits and ends. Lines are tested in `tests/it/debug_for.rs`.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Decimal numbers as texts, compared exactly and without allocating: tags contain prices, ids and versions of any length.
 //! In: `[+-]DIGITS[.DIGITS]` → out: an order. No exponents, no spaces, digits on both sides of the point.
 //! Uses: nothing. Never: floating point, in which 0.1 + 0.2 is not 0.3 and long ids are equal.
-//! Change here: the syntax of a number.
+//! Changed here: the syntax of a number.
 
 use std::cmp::Ordering;
 

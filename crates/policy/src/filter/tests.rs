@@ -1,7 +1,7 @@
 //! Tests of tag filters (protocol §13): each operator, each rule of validation, each limit, compared with a naive evaluator.
 //! In: filters in the JSON of the protocol, tags → out: matches, refusals.
 //! Uses: proptest. Never: sessions (see `tests/it/filters.rs`).
-//! Change here: operators, rules and limits of filters.
+//! Changed here: operators, rules and limits of filters.
 
 use proptest::prelude::*;
 

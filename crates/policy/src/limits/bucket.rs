@@ -1,7 +1,7 @@
 //! A token bucket in eight bytes (the generic cell rate algorithm, ITU-T I.371).
 //! In: a rate, `now` → out: whether a token was available.
 //! Uses: whole numbers. Never: a clock, a timer; the fill level is computed when a token is taken.
-//! Change here: the arithmetic of rates.
+//! Changed here: the arithmetic of rates.
 
 use crate::options::Rate;
 

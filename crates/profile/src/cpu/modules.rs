@@ -1,7 +1,7 @@
 //! The memory map of the process: the unwind tables of its binary and libraries, and the ranges that may be stacks.
 //! In: `/proc/self/maps` and the ELF files that it names → out: an unwinder that knows them, and ranges.
 //! Uses object and framehop. Never: reads memory of the process by address.
-//! Change here: where unwind tables come from. `sampler` uses them.
+//! Changed here: where unwind tables come from. `sampler` uses them.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,7 +1,7 @@
 //! The sampler where there is none: on systems other than Linux and processors other than x86-64 and AArch64.
 //! In: a start → out: an error.
 //! Uses nothing. Never: a sample.
-//! Change here: the text of that error. `sampler.rs` is the sampler.
+//! Changed here: the text of that error. `sampler.rs` is the sampler.
 
 use std::io;
 

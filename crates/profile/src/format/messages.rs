@@ -1,7 +1,7 @@
 //! The messages of `profile.proto`, github.com/google/pprof/blob/main/proto/profile.proto.
 //! In: fields of a profile → out: Protobuf, by prost. Fields that are never written are left out.
 //! Uses prost. Never: a value that is not in that file.
-//! Change here: the fields that a profile has. `format` fills them.
+//! Changed here: the fields that a profile has. `format` fills them.
 
 use prost::Message;
 

@@ -1,7 +1,7 @@
 //! Tests of the format of files with logs.
 //! In: records of any bytes, damage → out: the records that are still read.
 //! Uses proptest. Never: files.
-//! Change here: tests of the format. Rotation is tested in `fanwire`, what is in a record in `fanwire_node`.
+//! Changed here: tests of the format. Rotation is tested in `fanwire`, what is in a record in `fanwire_node`.
 
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Tests of stored events.
 //! In: events → out: asserted events that come back.
 //! Uses: no clock. Never: a recorder.
-//! Change here: tests of how an event is stored.
+//! Changed here: tests of how an event is stored.
 
 use super::*;
 

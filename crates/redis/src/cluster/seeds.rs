@@ -1,7 +1,7 @@
 //! Parses the addresses of a Cluster: some of its nodes, each of which knows the others.
 //! In: `host:port,host:port` or a URL → out: addresses, or an error.
 //! Uses: the addresses of a Redis. Never: connections.
-//! Change here: the syntax. Configuration keys are in the crate `config`.
+//! Changed here: the syntax. Configuration keys are in the crate `config`.
 
 use super::super::address::Address;
 use super::super::error::RedisError;

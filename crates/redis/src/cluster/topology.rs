@@ -1,7 +1,7 @@
 //! The topology of a Cluster: the master of each slot, and the epoch of its claim.
 //! In: the replies to CLUSTER SLOTS and CLUSTER NODES → out: a topology.
 //! Uses: values of replies. Never: connections.
-//! Change here: how replies are decoded. `topology_refresh.rs` asks for them, `cluster.rs` uses the result.
+//! Changed here: how replies are decoded. `topology_refresh.rs` asks for them, `cluster.rs` uses the result.
 
 use redis::Value;
 

@@ -1,7 +1,7 @@
 //! The topology refresh of a Cluster: periodic, and on request when slots may have moved.
 //! In: known nodes, requests → out: the topology that all answers give together.
 //! Uses: one task per Cluster, open connections, connections to seeds while none is open. Never: asks more than a few times a second.
-//! Change here: which nodes are asked, and how often. `cluster.rs` uses the topology.
+//! Changed here: which nodes are asked, and how often. `cluster.rs` uses the topology.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};

@@ -1,7 +1,7 @@
 //! The in-flight commands of a connection: batches that are sent as one pipeline and answered in order.
 //! In: calls → out: batches with their replies, and calls to repeat because a script was missing.
 //! Uses a socket connection. Never: the meaning of replies; that is `command_connection.rs`.
-//! Change here: the size of a batch, how many may be in flight, and the `WAIT` after writes.
+//! Changed here: the size of a batch, how many may be in flight, and the `WAIT` after writes.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

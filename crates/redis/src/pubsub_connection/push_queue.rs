@@ -1,7 +1,7 @@
 //! The queue of pushes between the task that reads the socket and the task of the connection.
 //! In: pushes → out: the same, in order.
 //! May use: a bounded queue, which fills while shards are behind. Never: makes the reading task wait; it drops pushes beyond the bounds and signals an overflow.
-//! Change here: the bounds. The meaning of a push is in `pubsub_connection.rs`.
+//! Changed here: the bounds. The meaning of a push is in `pubsub_connection.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

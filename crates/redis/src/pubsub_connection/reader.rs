@@ -1,7 +1,7 @@
 //! The task of a PUB/SUB connection: keeps it open, sends subscriptions that are due, and takes pushes.
 //! In: due names, pushes, replies → out: updates of the state that it shares with the handle.
 //! May use: the runtime's timers. Never decides which names are desired: that is `subscription_table.rs`.
-//! Change here: when a connection is given up, and how names are subscribed.
+//! Changed here: when a connection is given up, and how names are subscribed.
 
 use std::pin::Pin;
 use std::sync::Arc;

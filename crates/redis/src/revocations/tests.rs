@@ -1,7 +1,7 @@
 //! Tests of the form of members and records: what is written is read back, and foreign bytes are refused.
 //! In: changes, values of Redis → out: entries, or what is left out.
 //! Uses: the commands and decoders alone.
-//! Change here: tests of the form. A real Redis is in `tests/it/revocations.rs`.
+//! Changed here: tests of the form. A real Redis is in `tests/it/revocations.rs`.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! The Sentinels of one master: the configured ones, and others that these report.
 //! In: which Sentinel answered, which others it reported → out: the order in which to ask them, changes of the set.
 //! Uses: addresses. Never: connections.
-//! Change here: how many are kept, and when one is dropped. The commands are in `sentinel.rs`.
+//! Changed here: how many are kept, and when one is dropped. The commands are in `sentinel.rs`.
 
 use redis::Value;
 

@@ -1,7 +1,7 @@
 //! A node for tests: an engine, and a receiver that records what it delivers.
 //! In: what a Redis publishes → out: events, waited for with a limit.
 //! Uses a channel of std. Never: sleeps.
-//! Change here: how tests read events and wait for answers.
+//! Changed here: how tests read events and wait for answers.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -1,7 +1,7 @@
 //! A Redis for one test: its process, and commands to it.
 //! In: options of `redis-server` → out: an address; the process ends with the value.
 //! Uses the machine's Redis or a chosen one, a process per value, ended by its own id. Never: the default port, others.
-//! Change here: how a Redis is started for tests.
+//! Changed here: how a Redis is started for tests.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};

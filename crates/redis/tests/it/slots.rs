@@ -1,7 +1,7 @@
 //! A Redis Cluster for one test: three masters, replicas of each, and migrations of slots between them.
 //! In: the number of replicas of each master → out: seeds; the processes end with the value.
 //! Uses `RedisServer` and CLUSTER commands. Never: redis-cli, sleeps; it polls the nodes.
-//! Change here: how a Cluster is built for tests and changed by them.
+//! Changed here: how a Cluster is built for tests and changed by them.
 
 use std::time::{Duration, Instant};
 

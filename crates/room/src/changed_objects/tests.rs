@@ -1,7 +1,7 @@
 //! Tests of `changed_objects`: a client that applies the texts has the objects of the room.
 //! In: random changes. Out: nothing.
 //! Uses proptest, a small reader of the texts.
-//! Change here: tests of the form of the texts.
+//! Changed here: tests of the form of the texts.
 
 use proptest::prelude::*;
 

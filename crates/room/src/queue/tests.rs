@@ -1,7 +1,7 @@
 //! Tests of `queue`: order, limits, newest-wins, against a simple model.
 //! In: random commands of a few clients. Out: nothing.
 //! Uses proptest.
-//! Change here: tests of what waits for a tick.
+//! Changed here: tests of what waits for a tick.
 
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Tests of `recording`: a recorded minute gives the same bytes again; damage has a name.
 //! In: random joins, leaves and inputs of 50 players. Out: nothing.
 //! Uses proptest, a simulation with a checksum of everything that happened.
-//! Change here: tests of recordings.
+//! Changed here: tests of recordings.
 
 use std::collections::BTreeMap;
 

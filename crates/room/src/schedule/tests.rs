@@ -1,7 +1,7 @@
 //! Tests of `schedule`: no drift, both policies, any pauses.
 //! In: rates and times. Out: nothing.
 //! Uses proptest.
-//! Change here: tests of when ticks are due.
+//! Changed here: tests of when ticks are due.
 
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! A `ConnectionWriter` without a shard, for tests of applications.
 //! In: settings, sockets of a test → out: connections whose frames the test reads, and the counters.
 //! Uses `ConnectionWriter` as a turn does. Never: part of a build that is not a test (feature `testing`).
-//! Change here: what a test may do in the place of a turn.
+//! Changed here: what a test may do in the place of a turn.
 
 use std::net::TcpStream;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The fuzz target of this crate as property tests on stable.
 //! In: random bytes, records and instructions → out: no panic.
 //! Uses `fuzzing` and proptest, which prints failing inputs.
-//! Change here: a test per fuzz target; what they promise is written in `fuzzing`.
+//! Changed here: a test per fuzz target; what they promise is written in `fuzzing`.
 
 use proptest::{collection::vec, prelude::*};
 

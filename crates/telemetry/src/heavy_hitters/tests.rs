@@ -1,7 +1,7 @@
 //! Tests of heavy hitters.
 //! In: names with weights → out: asserted lists.
 //! Uses: plain values. Never: chance.
-//! Change here: tests of how names are counted.
+//! Changed here: tests of how names are counted.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Tests of counts that last as long as somebody looks.
 //! In: publications, deliveries, looks, time → out: asserted lists.
 //! Uses: instants made by the test. Never: waits.
-//! Change here: tests of how long is counted.
+//! Changed here: tests of how long is counted.
 
 use super::*;
 

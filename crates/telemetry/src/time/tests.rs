@@ -1,7 +1,7 @@
 //! Tests of times.
 //! In: texts → out: Unix times.
 //! Uses proptest. Never: the clock.
-//! Change here: tests of which texts are times.
+//! Changed here: tests of which texts are times.
 
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! The plots of the page, as SVG.
 //! In: a report → out: SVG text whose colours are classes of the page's style.
 //! Uses `scale` for axes. Never: styles, pixels of text (labels are placed by rule, not measured).
-//! Change here what is drawn; what it says around it is in `page`.
+//! Changed here: what is drawn; what it says around it is in `page`.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! permessage-deflate from the client's side (RFC 7692 §5, §7.1).
 //! The settings of a client → its offer; the response of the server → the agreement, if it fits the offer.
 //! Uses the parameters of `extension` and `list`; never fails a handshake by itself.
-//! Change here: what a client offers, and which response it accepts.
+//! Changed here: what a client offers, and which response it accepts.
 
 use crate::extension::{
     CLIENT_MAX_WINDOW_BITS, CLIENT_NO_CONTEXT_TAKEOVER, NAME, Parameters, SERVER_MAX_WINDOW_BITS,

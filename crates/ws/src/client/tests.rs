@@ -1,7 +1,7 @@
 //! Tests of `client`: the request of a handshake, and the rules of its response (RFC 6455 §4.1).
 //! A request's texts, and responses with one wrong part → lines of the head, and errors.
 //! Uses the example of RFC 6455 §1.3.
-//! Change here: cases of one handshake. Both sides together are `tests/it/client_role.rs`.
+//! Changed here: cases of one handshake. Both sides together are `tests/it/client_role.rs`.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Tests of `close`: what a client may put into a close frame (RFC 6455 §5.5.1, §7.4).
 //! Payload → code and reason, or a failure.
 //! Uses only `close`.
-//! Change here: cases of close payloads.
+//! Changed here: cases of close payloads.
 
 use super::*;
 

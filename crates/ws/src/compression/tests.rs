@@ -1,7 +1,7 @@
 //! Tests of `compression`: which message may be compressed for which peer.
 //! Offer and message size → yes or no.
 //! Uses `extension` to make agreements.
-//! Change here: cases of message size against window.
+//! Changed here: cases of message size against window.
 
 use super::*;
 use crate::extension::{ExtensionSettings, negotiate};

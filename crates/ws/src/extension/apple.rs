@@ -1,7 +1,7 @@
 //! Recognises Apple's NSURLSession WebSocket, whose inflate is faulty, by its user agent.
 //! A `User-Agent` value → whether permessage-deflate should be declined for this client.
 //! Uses nothing; never decides (the operator may allow compression for it).
-//! Change here: which user agents count (faults: gorilla/websocket#731, uWebSockets#1347).
+//! Changed here: which user agents count (faults: gorilla/websocket#731, uWebSockets#1347).
 
 /// Whether the peer's WebSocket is Apple's NSURLSession: Safari, every browser on iOS, and apps.
 ///

@@ -1,7 +1,7 @@
 //! Tests of `extension`: which offers are agreed to, and what is answered (RFC 7692 §5, §7.1).
 //! FrameHeader values → response, or nothing.
 //! Uses only `extension`.
-//! Change here: cases of offers.
+//! Changed here: cases of offers.
 
 use super::*;
 

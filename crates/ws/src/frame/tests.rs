@@ -1,7 +1,7 @@
 //! Tests of `frame`: the bytes of server frames (RFC 6455 §5.2, §5.5.1).
 //! Opcode, RSV1, payload → bytes in hex.
 //! Uses only `frame`; that clients can read the frames is tested in `tests/it`.
-//! Change here: cases about the layout of a frame.
+//! Changed here: cases about the layout of a frame.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Tests of `handshake`: every requirement of RFC 6455 §4.2.1 and the answer of §4.2.2.
 //! A request with one thing changed → accept value, or status and text.
 //! Uses only `handshake`.
-//! Change here: cases of upgrade requests.
+//! Changed here: cases of upgrade requests.
 
 use super::*;
 

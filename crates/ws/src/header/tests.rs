@@ -1,7 +1,7 @@
 //! Tests of `header`: every rule about a client frame's header (RFC 6455 §5.1–§5.5, RFC 7692 §6.1).
 //! Bytes in hex, and what is allowed → a header or a failure.
 //! Uses only `header`; the same rules within a stream are tested in `reader`.
-//! Change here: cases of one header.
+//! Changed here: cases of one header.
 
 use super::*;
 

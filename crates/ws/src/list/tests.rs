@@ -1,7 +1,7 @@
 //! Tests of `list`: elements of header values (RFC 9110 §5.6).
 //! A value → its elements.
 //! Uses only `list`.
-//! Change here: cases of list syntax.
+//! Changed here: cases of list syntax.
 
 use super::*;
 

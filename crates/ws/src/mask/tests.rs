@@ -1,7 +1,7 @@
 //! Tests of `mask` against RFC 6455 §5.3 done byte by byte.
 //! Bytes and key → the same result in place, onto a buffer, and in any two pieces.
 //! Uses only `mask`.
-//! Change here: properties of masking.
+//! Changed here: properties of masking.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! A frame or message of which only a part has arrived (RFC 6455 §5.4).
 //! The next bytes, in any split → a finished message, or more to wait for.
 //! Uses `header`, `mask`, `text`; never reserves memory for bytes that have not arrived.
-//! Change here: assembling fragments. Frames that arrive whole are `reader`.
+//! Changed here: assembling fragments. Frames that arrive whole are `reader`.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! Tests of `reader`: streams of client frames (RFC 6455 §5.4–§5.6, §8.1; RFC 7692 §6).
 //! Bytes in hex → events, then perhaps a failure; at once and byte by byte.
 //! Keys are mostly 00 00 00 00, so that payloads can be read; random keys are in `tests/it`.
-//! Change here: cases of streams; memory is at the end. Headers alone are tested in `header`.
+//! Changed here: cases of streams; memory is at the end. Headers alone are tested in `header`.
 
 use super::*;
 

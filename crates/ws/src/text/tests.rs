@@ -1,7 +1,7 @@
 //! Tests of `text`: UTF-8 in pieces fails where the whole must fail, and no later (RFC 6455 §8.1).
 //! Pieces in hex → text, or the piece at which it fails.
 //! Uses `str::from_utf8` as the oracle.
-//! Change here: cases and properties of incremental UTF-8.
+//! Changed here: cases and properties of incremental UTF-8.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

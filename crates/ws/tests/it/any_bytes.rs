@@ -1,7 +1,7 @@
 //! The fuzz targets of this crate as property tests on stable.
 //! Random bytes, and bytes that look like frames, offers or requests → no panic.
 //! Uses `fanwire_ws::fuzzing`.
-//! Change here: a test per fuzz target; what they promise is written there.
+//! Changed here: a test per fuzz target; what they promise is written there.
 
 use fanwire_ws::fuzzing;
 use proptest::collection::vec;

@@ -1,7 +1,7 @@
 //! The client's side: a small client codec, independent of the crate, after RFC 6455 §5.2.
 //! Frames → masked bytes; the server's bytes → frames.
 //! Uses nothing of the crate.
-//! Change here: only if it differs from RFC 6455.
+//! Changed here: only if it differs from RFC 6455.
 
 /// A client frame before masking.
 #[derive(Clone, Debug)]

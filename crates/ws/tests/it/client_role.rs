@@ -1,7 +1,7 @@
 //! Property tests: the crate's client against the crate's server (RFC 6455 §4, §5, RFC 7692 §7.1).
 //! Random offers, settings of the server, messages and splits → an agreement of both sides, and the same messages at the other end.
 //! Uses both roles of the crate, and deflate's compressors as senders.
-//! Change here: properties of both sides together. A client that is independent of the crate is in `client`.
+//! Changed here: properties of both sides together. A client that is independent of the crate is in `client`.
 
 use fanwire_deflate::{Compressor, Dedicated, Scratch};
 use fanwire_ws::client::{

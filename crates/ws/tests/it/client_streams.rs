@@ -1,7 +1,7 @@
 //! Property tests: what a good client sends comes out as it went in (RFC 6455 §5, RFC 7692 §6).
 //! Random messages, fragmented, masked, compressed, with control frames between → the same events.
 //! Uses `client` as the sender.
-//! Change here: properties of valid streams. Any bytes at all are in `any_bytes`.
+//! Changed here: properties of valid streams. Any bytes at all are in `any_bytes`.
 
 use fanwire_deflate::Compressor;
 use fanwire_ws::{Event, Input, Limits, Pool, Reader};

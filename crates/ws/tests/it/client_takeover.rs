@@ -1,7 +1,7 @@
 //! Property tests: clients with context takeover that compress with stock zlib (RFC 7692 §7.1.1.2, §7.1.2.2).
 //! Random messages in every size of window, fragmented, some raw, some with final blocks → the same events.
 //! Uses flate2 as the sender, which keeps its window from message to message, and the frames of `client_streams`.
-//! Change here: how a sender may compress. Streams without takeover are in `client_streams`.
+//! Changed here: how a sender may compress. Streams without takeover are in `client_streams`.
 
 use fanwire_ws::{Event, Failure, Input, Limits, Pool, Reader};
 use flate2::{Compress, Compression, FlushCompress, Status};

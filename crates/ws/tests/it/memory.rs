@@ -1,7 +1,7 @@
 //! Memory of connections with context takeover of the client (RFC 7692 §7.1.2.2): their windows, and nothing else.
 //! In: many messages on one connection → out: bytes that the connection holds between them.
 //! Uses: `allocation-counter`, which counts per thread. Never: resident memory.
-//! Change here: what a connection may hold. The growth of a window is tested in `deflate`.
+//! Changed here: what a connection may hold. The growth of a window is tested in `deflate`.
 
 use allocation_counter::measure;
 use fanwire_deflate::SenderWindow;

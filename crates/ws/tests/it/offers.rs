@@ -1,7 +1,7 @@
 //! Property tests: negotiation against a model that decides from structured offers (RFC 7692 §7).
 //! Random offers, written in every allowed form → the answer to the first acceptable one.
 //! Uses the model below as the oracle.
-//! Change here: which offers are generated.
+//! Changed here: which offers are generated.
 
 use fanwire_ws::extension::{ClientTakeover, ExtensionSettings, negotiate};
 use proptest::collection::vec;

@@ -1,7 +1,7 @@
 //! Property tests: what the server writes is what a client reads (RFC 6455 §5.2, §5.5.1).
 //! Random frames in one buffer → the same frames, in the fewest bytes.
 //! Uses `client` as the reader.
-//! Change here: properties of written frames.
+//! Changed here: properties of written frames.
 
 use fanwire_ws::{Opcode, frame};
 use proptest::collection::vec;

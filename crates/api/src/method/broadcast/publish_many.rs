@@ -1,7 +1,7 @@
 //! Starts a publish in many channels, a part of them at each poll.
 //! In: channels, a publication and its options → out: one ready or pending answer per channel, in their order.
 //! Uses the node's publisher. Never: waits for an answer.
-//! Change here: how many are started per poll. The answers are handled in `broadcast`.
+//! Changed here: how many are started per poll. The answers are handled in `broadcast`.
 
 use std::future::Future;
 use std::mem;

@@ -1,7 +1,7 @@
 //! The promises of every broker about deltas: a publication arrives with the previous payload of its stream (protocol §11).
 //! In: a function that makes a broker in front of a recorder → out: a panic that names the broken promise.
 //! Uses: the recorder of `conformance.rs`. Never: patches, which the node makes.
-//! Change here: the promises about the base of a delta.
+//! Changed here: the promises about the base of a delta.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The promises of every broker about growing messages: one text for all, one stored publication, nothing lost (server API §3 append).
 //! In: a function that makes a broker in front of a recorder → out: a panic that names the broken promise.
 //! Uses: the recorder of `conformance.rs`; an interval so long, or zero, that no test depends on the time. Never: expiry.
-//! Change here: the promises about growing messages.
+//! Changed here: the promises about growing messages.
 
 use std::time::{Duration, Instant};
 

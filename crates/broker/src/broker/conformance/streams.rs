@@ -1,7 +1,7 @@
 //! The promises of every broker about history: offsets, epochs, queries, versions, removal (protocol §9, server API §6).
 //! In: a function that makes a broker in front of a recorder → out: a panic that names the broken promise.
 //! Uses: the recorder of `conformance.rs`. Never: expiry, because some brokers use their own clock.
-//! Change here: the promises about streams. Expiry is tested next to each broker.
+//! Changed here: the promises about streams. Expiry is tested next to each broker.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The epochs of channels without a stream: derived from the channel name, so that nothing is stored for them.
 //! In: channels, the ends of their streams → out: the epoch of the next stream of a channel; what a snapshot keeps of it.
 //! Uses: SipHash behind a random key, and counters. Never: streams.
-//! Change here: how an epoch is derived. When a stream ends is decided in `streams.rs`.
+//! Changed here: how an epoch is derived. When a stream ends is decided in `streams.rs`.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

@@ -1,7 +1,7 @@
 //! Growing messages of a stream, and its offsets, which then have gaps in history.
 //! In: fragments, offsets of stored publications → out: messages that are due, which publication one replaces.
 //! Uses: the rules of `growing.rs`. Never: payloads of publications, locks.
-//! Change here: how many messages are remembered and for how long. `stream.rs` stores their publications.
+//! Changed here: how many messages are remembered and for how long. `stream.rs` stores their publications.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The results of idempotent publishes (server API §6.1), for one stripe of the memory broker.
 //! In: keys with the position of their first publish, and the time → out: that position until its end, in bounded memory.
 //! Uses: a map and a queue. Never: streams; a result is independent of stored publications.
-//! Change here: how long and how many results are kept.
+//! Changed here: how long and how many results are kept.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The stream of one channel (protocol §9): the newest publications, their offsets, the epoch, and when they expire.
 //! In: publications with a retention, queries, the time → out: positions, copies of stored publications.
 //! Uses: a deque. Never: locks, other channels, delivery.
-//! Change here: how a publication is stored and read. The set of streams lives in `streams.rs`.
+//! Changed here: how a publication is stored and read. The set of streams lives in `streams.rs`.
 
 use std::collections::VecDeque;
 use std::time::Instant;

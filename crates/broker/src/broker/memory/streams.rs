@@ -1,7 +1,7 @@
 //! The streams of one stripe of the memory broker: created by the first publication, removed when they expire.
 //! In: channels, the time → out: live streams, and the memory that they use together.
 //! Uses: a slab and a table of its indices. Never: locks, delivery.
-//! Change here: the order of eviction. A single stream lives in `stream.rs`, the epochs of channels without one in `epochs.rs`.
+//! Changed here: the order of eviction. A single stream lives in `stream.rs`, the epochs of channels without one in `epochs.rs`.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! The members of one channel, each with its expiry, and the number of distinct users.
 //! In: members that are added, renewed and removed, the time → out: the members that have not expired.
 //! Uses: hash tables. Never: locks, clocks.
-//! Change here: what is stored per member, and when expired members are searched for.
+//! Changed here: what is stored per member, and when expired members are searched for.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher as _, Hash, Hasher};

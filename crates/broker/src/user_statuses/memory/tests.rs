@@ -1,7 +1,7 @@
 //! Tests of the statuses in memory: the conformance suite, expiry, the limit.
 //! In: changes at Unix seconds → out: statuses, the number of entries.
 //! Uses: the store alone. Time is a number.
-//! Change here: what this store promises beyond the suite. Nodes and connections are tested in the node.
+//! Changed here: what this store promises beyond the suite. Nodes and connections are tested in the node.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Tests of `history`: what is kept, for how long it can be parsed, and in how much memory.
 //! Publications → memory and parses.
 //! Uses proptest and `gap`; what the parses decode to is tested in `tests/it`.
-//! Change here: cases of limits.
+//! Changed here: cases of limits.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Tests of `trial`: what is concluded from the publications of made-up channels.
 //! Publications → depth, whether more or less would pay, and what context saves.
 //! Uses `gap` only; on real corpora `fanwire tune` prints bytes.
-//! Change here: cases of conclusions.
+//! Changed here: cases of conclusions.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Tests of `window`: sizes, and which depth a connection gets.
 //! Publications and other traffic → references.
 //! Uses `gap`; what the frames decode to is tested in `tests/it`.
-//! Change here: cases of the choice.
+//! Changed here: cases of the choice.
 
 use super::*;
 use crate::gap::History;

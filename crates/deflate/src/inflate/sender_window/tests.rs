@@ -1,7 +1,7 @@
 //! Tests of `sender_window`: which bytes it keeps, and in how much memory.
 //! Lengths of messages → the same bytes as the end of one long text.
 //! Uses only `sender_window`; messages that refer to it are in `inflate/tests.rs` and `tests/it`.
-//! Change here: cases of the buffer.
+//! Changed here: cases of the buffer.
 
 use super::*;
 

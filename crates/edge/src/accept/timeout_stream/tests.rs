@@ -1,7 +1,7 @@
 //! Tests of `timeout_stream`: which peers time out.
 //! In: pipes, and tokio's clock, which jumps to the next timer → out: errors, and their times.
 //! Uses no sockets.
-//! Change here: tests of `timeout_stream.rs`.
+//! Changed here: tests of `timeout_stream.rs`.
 
 use axum::{body::Bytes, http::Request};
 use http_body_util::{BodyExt, Full};

@@ -1,7 +1,7 @@
 //! First step of a subscribe (protocol §8): registry, stream, presence.
 //! In: the options of a subscription → out: a pending channel, with answers that are ready or pending.
 //! Uses: broker and presence through the node. Never: permissions.
-//! Change here: which calls precede a subscription, and their order.
+//! Changed here: which calls precede a subscription, and their order.
 
 use fanwire_broker::Query;
 use fanwire_policy::options::{Namespace, RecoveryMode};

@@ -1,7 +1,7 @@
 //! Last step of a subscribe: makes the subscriptions, all of them or none, and returns their missed publications.
 //! In: pending channels with all answers → out: subscriptions and their results, or none and the refusal.
 //! Uses: the session table, patches for missed publications. Never: permissions.
-//! Change here: the order in which a subscription becomes visible. `recover.rs` evaluates the answers.
+//! Changed here: the order in which a subscription becomes visible. `recover.rs` evaluates the answers.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Options of a subscription: stream tracking, visibility, deltas (protocol §8, §11, §19).
 //! In: a namespace, the overrides of a token, a request → out: the options with which the subscription begins.
 //! Uses: permission rules. Never: broker, presence, the table of sessions.
-//! Change here: which requested options a client gets.
+//! Changed here: which requested options a client gets.
 
 use bytes::Bytes;
 use fanwire_auth::Overrides;

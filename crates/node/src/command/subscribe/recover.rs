@@ -1,7 +1,7 @@
 //! Evaluates the answers of broker and presence for a new subscription: its position, and the missed publications (protocol §9).
 //! In: a pending channel with all answers → out: the top of the stream and the result, or the error.
 //! Uses: `recovery` for the rules. Never: makes the subscription.
-//! Change here: positions in a subscribe result.
+//! Changed here: positions in a subscribe result.
 
 use fanwire_broker::Position;
 use fanwire_policy::recovery::{self, Unrecovered};

@@ -1,7 +1,7 @@
 //! Growing messages of the server API: what of a namespace decides about them, and what their publications carry.
 //! In: fragments of messages → out: what came of them, from the broker.
 //! Uses: the rules of namespaces, the broker. Never: texts; `growing.rs` of `broker` has the rules of a fragment.
-//! Change here: which channels have growing messages, and the tags of their publications.
+//! Changed here: which channels have growing messages, and the tags of their publications.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;

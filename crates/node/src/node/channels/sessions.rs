@@ -1,7 +1,7 @@
 //! The calls of broker, presence and registry for a session, after the permission checks.
 //! In: channels, values, `now` → out: answers, ready or pending; errors as clients receive them.
 //! Uses: the ports, the registry, the router. Never: rules; the caller has checked them.
-//! Change here: how the ports are called. Their contracts are in the crate `broker`.
+//! Changed here: how the ports are called. Their contracts are in the crate `broker`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,7 +1,7 @@
 //! Several publications for one channel, all of them or none.
 //! In: payloads and `now` → out: their positions.
 //! Uses: the checks and the ports of `channels`. Never: sessions, HTTP.
-//! Change here: what is checked before the first one. `channels.rs` publishes one.
+//! Changed here: what is checked before the first one. `channels.rs` publishes one.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! The channels with subscribers, on all nodes.
 //! In: a glob, a page → out: each channel that matches with its number of subscribers.
 //! Uses: the registry. Never: shards, sessions.
-//! Change here: what the list of channels says.
+//! Changed here: what the list of channels says.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The clocks of all nodes, compared with that of the node that asks (server API §3 cluster_clock).
 //! In: the time of the question, answers with the time at each node → out: offsets, each with its uncertainty.
 //! Uses: the clock of the node. Never: shards, another clock.
-//! Change here: how an offset is computed.
+//! Changed here: how an offset is computed.
 
 use std::time::{Duration, Instant};
 

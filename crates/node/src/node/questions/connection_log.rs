@@ -1,7 +1,7 @@
 //! Logs of the flight recorder, on all nodes (server API §3 connection_log).
 //! In: a user or a client → out: the last events of its connections, by node.
 //! Uses: the recorder of each shard. Never: records; `flight_log.rs` does.
-//! Change here: what a log says. Field numbers stay for ever.
+//! Changed here: what a log says. Field numbers stay for ever.
 
 use std::time::{Duration, Instant};
 

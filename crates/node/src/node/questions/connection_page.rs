@@ -1,7 +1,7 @@
 //! All connections of one node, page by page (server API §3 snapshot).
 //! In: where a page starts, how long it is → out: connections, and the start of the next page.
 //! Uses: `session_table`; records of `connections.rs`. Never: sends to clients.
-//! Change here: how pages follow each other.
+//! Changed here: how pages follow each other.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The connections of some users, on all nodes (server API §3 connections).
 //! In: a selector, a range of client ids → out: a record for each connected session of it.
 //! Uses: `session_table`. Never: sends to clients.
-//! Change here: what a record says of a connection. Field numbers stay for ever.
+//! Changed here: what a record says of a connection. Field numbers stay for ever.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The channels, users and clients that cause the most work, on all nodes (server API §3 hot_lists).
 //! In: how long the lists are → out: lists of each node.
 //! Uses: counts of hot channels, sizes of histories, the session table, the recorder. Never: sends to clients.
-//! Change here: which lists there are. Field numbers stay for ever.
+//! Changed here: which lists there are. Field numbers stay for ever.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

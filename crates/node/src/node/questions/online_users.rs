@@ -1,7 +1,7 @@
 //! Users who are online: those with a connection to some node.
 //! In: user ids → out: how many connections each has; the statuses of users with it.
 //! Uses: the registry, the store of statuses. Never: shards, sessions.
-//! Change here: what makes a user online. `node/users.rs` keeps statuses.
+//! Changed here: what makes a user online. `node/users.rs` keeps statuses.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

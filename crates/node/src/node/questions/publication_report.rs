@@ -1,7 +1,7 @@
 //! The deliveries of a publication on all nodes (server API §3 publication_report).
 //! In: the number of a receipt → out: deliveries of each node that has it.
 //! Uses: the receipts of the node, the broker. Never: shards; they count in the receipt.
-//! Change here: what a node tells of a publication. `cluster/receipt.rs` has the counts.
+//! Changed here: what a node tells of a publication. `cluster/receipt.rs` has the counts.
 
 use std::time::{Duration, Instant};
 

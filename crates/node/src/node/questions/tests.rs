@@ -1,7 +1,7 @@
 //! Questions and answers of the build before: the bytes between nodes stay as they were.
 //! In: messages that version 0.1 wrote → out: the same questions and answers, and the same bytes when this build writes them.
 //! Uses: `messages_of_0_1.txt`, a bus that records. Never: shards.
-//! Change here: nothing, as long as such nodes may be in a cluster. A new question gets a line of its own when it is released.
+//! Changed here: nothing, as long as such nodes may be in a cluster. A new question gets a line of its own when it is released.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Publications that a `ChannelBuffer` keeps for waiting sessions, and its limits.
 //! In: waiters, broadcasts → out: what each is owed.
 //! Uses: the channel_buffer alone. Never: hubs.
-//! Change here: tests of `pending/channel_buffer.rs`.
+//! Changed here: tests of `pending/channel_buffer.rs`.
 
 use std::time::Instant;
 

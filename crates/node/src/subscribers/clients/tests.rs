@@ -1,7 +1,7 @@
 //! Tests of `clients`: who comes and goes before and after the first question is found, or is not.
 //! In: sessions with ids of the test's own → out: their indices.
 //! Uses: the table and bare sessions. Never: a hub; who is left out is tested in `tests/it/exclusion.rs`.
-//! Change here: tests of `subscribers/clients.rs`.
+//! Changed here: tests of `subscribers/clients.rs`.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Deltas of subscribers from whom the server hides publications: the base is always what the client got last (protocol §11, §13).
 //! In: publications of two teams, to clients that see one of them → out: F or D for each, and never one of the other team.
 //! Uses: the room of `deltas/harness.rs`, whose clients apply deltas as SDKs do. Never: client filters, which exclude deltas.
-//! Change here: when a filtered subscriber gets a patch.
+//! Changed here: when a filtered subscriber gets a patch.
 
 use fanwire_broker::{Answer, PublishOptions};
 use fanwire_node::hooks::{Hook, Hooks, SubscribeEvent, SubscribeGrant};

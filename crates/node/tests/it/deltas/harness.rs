@@ -1,7 +1,7 @@
 //! A channel with clients that apply deltas as SDKs do, on two shards whose inboxes are emptied when told.
 //! In: publications, subscribes, leaves → out: what each client was sent: F in full, D as a delta, with the number published.
 //! Uses: a node, two hubs and `protocol::fossil` to read. Never: the node's own patches, to say what is right.
-//! Change here: what a client remembers and demands. What should be sent stands in `deltas.rs` and `random.rs`.
+//! Changed here: what a client remembers and demands. What should be sent stands in `deltas.rs` and `random.rs`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

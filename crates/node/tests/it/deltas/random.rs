@@ -1,7 +1,7 @@
 //! Random life of channels with deltas: every client reads exactly what was published, whatever happened in between.
 //! In: random joins, leaves, recoveries, skips, exclusions, removals, slow shards → out: the same payloads with and without.
 //! Uses: the room, whose clients apply deltas; twins without deltas say what is to be heard. Never: real time.
-//! Change here: what may happen. Whether something is owed in full is tested in `deltas.rs`.
+//! Changed here: what may happen. Whether something is owed in full is tested in `deltas.rs`.
 
 use std::time::Duration;
 

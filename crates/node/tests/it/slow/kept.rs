@@ -1,7 +1,7 @@
 //! State of waiting sessions: limits with their consequences, and that other sessions are not affected.
 //! In: clients that wait for a slow broker, orders, publications, time → out: who is let in, who is disconnected.
 //! Uses: the slow world of the room above. Never: threads.
-//! Change here: promises about limits of waiting. Order and completeness are tested in the room above.
+//! Changed here: promises about limits of waiting. Order and completeness are tested in the room above.
 
 use std::time::Duration;
 

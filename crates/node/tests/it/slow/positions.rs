@@ -1,7 +1,7 @@
 //! Positions that are compared with a stream which answers later: what is a loss, when, and for whom.
 //! In: a router that loses publications or brings them late, answers that a test holds back → out: 2500, or silence.
 //! Uses: the slow world of the room above, the lossy router of `recovery.rs`. Never: threads.
-//! Change here: promises about checks behind a broker like Redis. Checks that are answered at once are in `recovery.rs`.
+//! Changed here: promises about checks behind a broker like Redis. Checks that are answered at once are in `recovery.rs`.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Blocks and revocations in the middle of a connect and a subscribe: no client slips through, and nothing is left behind.
 //! In: a connect and a subscribe with tokens, a change after each number of answers → out: connections and subscriptions that remain.
 //! Uses: the slow world of the room above. Never: threads.
-//! Change here: the order of a change and a command. What a change does otherwise is tested in `revocations.rs`.
+//! Changed here: the order of a change and a command. What a change does otherwise is tested in `revocations.rs`.
 
 use fanwire_node::{RevocationChange, RevocationKind};
 

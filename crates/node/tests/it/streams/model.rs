@@ -1,7 +1,7 @@
 //! A naive channel: a list of publications, a position per subscriber, times in whole seconds.
 //! In: steps → out: what publishers and readers are answered, what each client receives, as text.
 //! Uses: nothing of the node; every rule is written down as docs/ says it (protocol §9, §10, server API §6).
-//! Change here: the model. It knows no watches, slabs or sweeps.
+//! Changed here: the model. It knows no watches, slabs or sweeps.
 
 use super::steps::{Ask, EpochName, Publish, Step};
 

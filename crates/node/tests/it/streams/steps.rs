@@ -1,7 +1,7 @@
 //! Events of a channel in a random sequence, and the small generator that makes it from a seed.
 //! In: a seed → out: steps.
 //! Uses: arithmetic. Never: the node; a step says nothing about what should come of it.
-//! Change here: which steps there are and how often they come.
+//! Changed here: which steps there are and how often they come.
 
 /// One thing that happens.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! A simulated node that gives way to another one: its memory and all its sessions move, and its peers notice nothing.
 //! In: a world at rest → out: the same world around another node and other hubs, or a world in which something cannot move.
 //! Uses `Hub::save` and `Hub::adopt`, the memory engine and its snapshot. Never: files, records from inside.
-//! Change here: what moves besides sessions. Tests are in `tests/it/takeover.rs`.
+//! Changed here: what moves besides sessions. Tests are in `tests/it/takeover.rs`.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;

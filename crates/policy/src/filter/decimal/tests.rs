@@ -1,7 +1,7 @@
 //! Tests of decimal numbers: which texts are numbers, and their order.
 //! In: texts → out: parsed or not, the order of pairs.
 //! Uses: the parser only.
-//! Change here: what a number is has to be changed here, too.
+//! Changed here: what a number is has to be changed here, too.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Logarithmic axes.
 //! In: values and where the axis begins and ends → out: places, and ticks at round values.
 //! Uses nothing. Never: draws.
-//! Change here where ticks stand.
+//! Changed here: where ticks stand.
 
 /// A logarithmic axis that holds all of its values.
 #[derive(Clone, Copy, Debug)]

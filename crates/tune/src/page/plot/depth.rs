@@ -1,7 +1,7 @@
 //! The value of a deeper history: bytes against K.
 //! In: the curves of a report → out: SVG text.
 //! Uses the marks, ticks and axis of the other plots. Never: measures.
-//! Change here how a curve looks; which depths it has is decided in `mode`.
+//! Changed here: how a curve looks; which depths it has is decided in `mode`.
 
 use std::fmt::Write as _;
 

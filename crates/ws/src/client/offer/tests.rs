@@ -1,7 +1,7 @@
 //! Tests of `offer`: what a client offers, and which responses fit (RFC 7692 §5.1, §7.1).
 //! Offers and responses → headers and agreements.
 //! Uses only `offer`.
-//! Change here: cases of one offer. Both sides together are `tests/it/client_role.rs`.
+//! Changed here: cases of one offer. Both sides together are `tests/it/client_role.rs`.
 
 use super::*;
 

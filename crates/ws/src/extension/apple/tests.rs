@@ -1,7 +1,7 @@
 //! Tests of `apple` on user agents as browsers send them.
 //! A user agent → Apple's network stack or not.
 //! Uses only `apple`.
-//! Change here: user agents.
+//! Changed here: user agents.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Tests of `publish_many`: other tasks run between the parts, and every channel is published to.
 //! In: channels, polls. Out: the number of channels with a publication.
 //! Uses a node whose channels keep history. Never: an executor.
-//! Change here: tests of `publish_many.rs`. The result of a broadcast is tested in `tests/it`.
+//! Changed here: tests of `publish_many.rs`. The result of a broadcast is tested in `tests/it`.
 
 use std::pin::pin;
 use std::sync::Arc;

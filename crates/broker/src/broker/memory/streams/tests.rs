@@ -1,7 +1,7 @@
 //! Tests of `streams`: which stream is evicted first.
 //! In: streams that are used or not, evictions → out: the streams that still have publications.
 //! Uses: the streams of one stripe. Never: the broker around them; its bounds are tested in `memory/tests.rs`.
-//! Change here: expectations of `streams.rs`.
+//! Changed here: expectations of `streams.rs`.
 
 use std::time::Duration;
 

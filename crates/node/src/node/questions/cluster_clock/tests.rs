@@ -1,7 +1,7 @@
 //! Offsets of clocks.
 //! In: a clock that is ahead or behind, times of the two ways → out: an offset, and an uncertainty that covers the error.
 //! Uses: the question alone. Never: nodes.
-//! Change here: the arithmetic. `tests/it/cluster.rs` asks two nodes.
+//! Changed here: the arithmetic. `tests/it/cluster.rs` asks two nodes.
 
 use proptest::prelude::*;
 
