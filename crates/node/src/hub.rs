@@ -36,6 +36,7 @@ use crate::deadlines;
 use crate::flight_log;
 use crate::index::{SubscriptionIndex, SubscriptionKey};
 use crate::map_presence::MapPresence;
+use crate::map_release;
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::outbox::Outbox;
@@ -224,7 +225,7 @@ impl Hub {
             self.expire_tracked_keys(index, now);
         }
         while let Some(index) = self.session_table.timers.reservations.pop(moment) {
-            session_effects::release_overdue(&self.node, &mut self.session_table, index, now);
+            map_release::end_overdue_buffers(&self.node, &mut self.session_table, index, now);
         }
         while let Some(channel) = self.session_table.timers.checks.pop(moment) {
             let lost = checks::check(&self.node, &mut self.session_table, channel, now);

@@ -89,6 +89,7 @@ mod join_leave;
 mod last_event_id;
 mod map;
 mod map_presence;
+mod map_release;
 mod meters;
 mod node;
 mod notice;

@@ -3,7 +3,6 @@
 //! Uses: `session_table`, the node. Never: sends to clients, decides.
 //! Changed here: what others learn of a change. What the tables do is in `session_table.rs`.
 
-use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,8 +15,9 @@ use fanwire_protocol::Disconnect;
 use crate::deadlines;
 use crate::index::{MovedSubscription, SubscriptionIndex, SubscriptionKey};
 use crate::map_presence::MapPresence;
+use crate::map_release;
 use crate::node::Node;
-use crate::pending::{GridView, HeldChanges, PendingChannel};
+use crate::pending::{GridView, PendingChannel};
 use crate::registry::ShardId;
 use crate::session::{CommandSource, ConnectionInfo, ConnectionKey, Session, SubscriptionGrant};
 use crate::session_table::{EndedSession, EndedSubscription, NewSubscription, SessionTable};
@@ -49,7 +49,7 @@ pub(crate) fn end_session(
     disconnect: &Disconnect,
 ) -> bool {
     if session_table.session(key).is_some() {
-        end_reservations(node, session_table, key.index);
+        map_release::end_all(node, session_table, key.index);
     }
     let Some(ended) = session_table.end_session(key) else { return false };
     let EndedSession { session, subscriptions, pending } = ended;
@@ -109,50 +109,6 @@ pub(crate) fn abandon(node: &Node, shard: ShardId, session: &Session, channels: 
         }
         node.channels().leave(&pending_channel.channel, shard);
     }
-}
-
-/// Ends all subscribes in progress of a session.
-pub(crate) fn end_reservations(node: &Node, session_table: &mut SessionTable, index: u32) {
-    for channel in session_table.pending.reservations.channels(index) {
-        end_reservation(node, session_table, index, &channel);
-    }
-}
-
-/// Ends a subscribe in progress, if there is one, and the buffer that it holds.
-pub(crate) fn end_reservation(
-    node: &Node,
-    session_table: &mut SessionTable,
-    index: u32,
-    channel: &str,
-) {
-    release_buffer(node, session_table, index, channel);
-    session_table.pending.reservations.take(index, channel);
-}
-
-/// Ends the buffers of subscribes in progress that take too long.
-pub(crate) fn release_overdue(
-    node: &Node,
-    session_table: &mut SessionTable,
-    index: u32,
-    now: Instant,
-) {
-    for channel in session_table.pending.reservations.channels(index) {
-        let reservation = session_table.pending.reservations.find(index, &channel);
-        if reservation.is_some_and(|reservation| reservation.is_over(now)) {
-            release_buffer(node, session_table, index, &channel);
-        }
-    }
-}
-
-fn release_buffer(node: &Node, session_table: &mut SessionTable, index: u32, channel: &str) {
-    let Some(reservation) = session_table.pending.reservations.find(index, channel) else { return };
-    let channel = Arc::clone(&reservation.channel);
-    match mem::replace(&mut reservation.held, HeldChanges::None) {
-        HeldChanges::None => return,
-        HeldChanges::Joined => {}
-        HeldChanges::From(first) => drop(session_table.pending.end_to_hold(&channel, first)),
-    }
-    node.channels().leave(&channel, session_table.shard);
 }
 
 /// Publishes the join of a subscription; its leave follows when it ends.

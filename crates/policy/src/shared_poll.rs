@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 pub use channel::{PollChannel, PollCounts};
-pub use table::{PollHandle, PollTable};
+pub use table::PollTable;
 pub use tracked_keys::{TooManyKeys, TrackedItem, TrackedKeys};
 
 /// How a channel is polled (`shared_poll.*` of a namespace).
@@ -155,15 +155,6 @@ pub struct DirectPublish {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUpdate {
     pub key: Arc<str>,
-    pub data: Bytes,
-    pub version: u64,
-    /// The value before, if it is known: a delta against it is for connections that have its version.
-    pub base: Option<PollValue>,
-}
-
-/// A value with its version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PollValue {
     pub data: Bytes,
     pub version: u64,
 }

@@ -9,13 +9,14 @@ use super::{CommandContext, ReplyResult, named};
 use crate::flight_log;
 use crate::index::SubscriptionKey;
 use crate::map_presence::MapPresence;
+use crate::map_release;
 use crate::session_effects;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeRequest) -> ReplyResult {
     named(&request.channel)?;
     let node = context.node;
     let index = context.key.index;
-    session_effects::end_reservation(node, context.session_table, index, &request.channel);
+    map_release::end(node, context.session_table, index, &request.channel);
     let mut ended = session_effects::end_view(node, context.session_table, index, &request.channel);
     if let Some(own) = context.subscription_to(&request.channel) {
         let table = &mut *context.session_table;

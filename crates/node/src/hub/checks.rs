@@ -50,11 +50,7 @@ pub(super) fn check(
         due = moment.after(delay);
         let known = position_tracker.furthest();
         let name = &session_table.subscribers().channel_subscribers(channel).channel;
-        let read = if node.maps().has(name) {
-            node.maps().top(name, now)
-        } else {
-            node.channels().top(name, now)
-        };
+        let read = node.channels().top_of_any(name, now);
         node.channels().send_position(name, known, may_have_gap, read);
     }
     session_table.schedule_check(channel, due);
@@ -118,7 +114,7 @@ pub(super) fn compare(
 /// whether it missed one, so all of them read it again.
 pub(super) fn invalidated(node: &Node, session_table: &SessionTable, channel: &str) -> Lost {
     let Some(index) = session_table.subscribers().find(channel) else { return Lost::new() };
-    if !node.maps().is_ephemeral(channel) {
+    if !node.channels().has_state_without_position(channel) {
         return Lost::new();
     }
     let list = &session_table.subscribers().channel_subscribers(index).list;

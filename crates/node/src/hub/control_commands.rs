@@ -13,10 +13,10 @@ use fanwire_protocol::{Disconnect, UnsubscribeCode, encode_refresh_push};
 use super::Hub;
 use super::selection::matching_or_connecting;
 use crate::command;
+use crate::map_release;
 use crate::outbox::Outbox;
 use crate::pending::Deferred;
 use crate::session::{ConnectionKey, Session, Subscription};
-use crate::session_effects;
 use crate::session_table::selection::SelectedConnections;
 
 impl Hub {
@@ -65,13 +65,13 @@ impl Hub {
         }
         if let Some(channel) = channel {
             let table = &mut self.session_table;
-            session_effects::end_reservation(&self.node, table, key.index, channel);
+            map_release::end(&self.node, table, key.index, channel);
             if let Some(own) = self.session_table.subscription_to(key.index, channel) {
                 self.end_subscription(key, own, code, out);
             }
             return;
         }
-        session_effects::end_reservations(&self.node, &mut self.session_table, key.index);
+        map_release::end_all(&self.node, &mut self.session_table, key.index);
         let is_of_client = |subscription: &Subscription| !subscription.is_tile;
         let last = |session: &Session| session.last_subscription(is_of_client);
         while let Some(own) = self.session_table.session(key).and_then(last) {

@@ -49,6 +49,27 @@ impl Node {
     }
 }
 
+impl Channels {
+    /// Reads the top of a channel's stream, which may be that of a map.
+    ///
+    /// # Errors
+    /// Those of [`Maps::read_stream`] and [`Channels::top`].
+    pub(crate) fn top_of_any(&self, channel: &str, now: Instant) -> Answer<StreamSlice, ErrorCode> {
+        let settings = self.settings.read();
+        let namespace = settings.channels.resolve_trusted(channel);
+        if namespace.is_ok_and(|namespace| namespace.subscription_type.is_of_maps()) {
+            return Maps { channels: self }.read_stream(channel, ChangesQuery::TOP, now);
+        }
+        self.top(channel, now)
+    }
+
+    /// Whether subscribers of a channel hold a state without a position: it is a map without a stream.
+    pub(crate) fn has_state_without_position(&self, channel: &str) -> bool {
+        let resolved = Maps { channels: self }.resolve(channel);
+        resolved.is_ok_and(|resolved| !resolved.retention.has_stream())
+    }
+}
+
 impl Maps<'_> {
     /// Sets a key for the server API. The change carries its time.
     ///
@@ -161,26 +182,6 @@ impl Maps<'_> {
         self.call(channel, |resolved| {
             resolved.broker.follow(resolved.channel(channel), query, now).map(recoverable)
         })
-    }
-
-    /// Reads the top of a channel's stream.
-    ///
-    /// # Errors
-    /// Those of all methods.
-    pub(crate) fn top(&self, channel: &str, now: Instant) -> Answer<StreamSlice, ErrorCode> {
-        self.read_stream(channel, ChangesQuery::TOP, now)
-    }
-
-    /// Whether a channel is a map.
-    pub(crate) fn has(&self, channel: &str) -> bool {
-        let settings = self.channels.settings.read();
-        let namespace = settings.channels.resolve_trusted(channel);
-        namespace.is_ok_and(|namespace| namespace.subscription_type.is_of_maps())
-    }
-
-    /// Whether a channel is a map without a stream, so that its subscribers have no positions.
-    pub(crate) fn is_ephemeral(&self, channel: &str) -> bool {
-        self.resolve(channel).is_ok_and(|resolved| !resolved.retention.has_stream())
     }
 
     /// Counts the entries of a channel.

@@ -100,9 +100,7 @@ impl SharedPolls {
         let mut requests = Vec::new();
         let mut table = self.table.lock();
         for Untracked { channel, keys } in untracked {
-            if let Some(mut handle) = table.existing(&channel) {
-                keys.iter().for_each(|key| handle.untrack(key, now));
-            }
+            table.with(&channel, now, |polled| keys.iter().for_each(|key| polled.untrack(key)));
         }
         for PollReturn { channel, id, answer } in returned {
             let effects = table.answer(&channel, id, answer, now);
@@ -126,11 +124,8 @@ impl SharedPolls {
 
     /// The epoch that a subscriber of a channel learns.
     pub(crate) fn epoch(&self, channel: &str, options: &NamespacePollOptions) -> String {
-        let mut table = self.table.lock();
-        match table.existing(channel) {
-            Some(handle) => handle.epoch().to_owned(),
-            None => self.first_epoch(options).to_owned(),
-        }
+        let table = self.table.lock();
+        table.epoch(channel).unwrap_or_else(|| self.first_epoch(options)).to_owned()
     }
 
     /// A client tracks keys, or those that it tracks with other versions. Returns the values that it lacks and that are known.
@@ -142,18 +137,20 @@ impl SharedPolls {
         now: Instant,
     ) -> Vec<KeyUpdate> {
         let mut table = self.table.lock();
-        let first_epoch = self.first_epoch(options);
-        let mut handle = table.channel(channel, options.of_channel(), first_epoch);
-        let mut known = Vec::new();
-        for (item, is_new) in items {
-            known.extend(handle.track(item.key, item.version, now));
-            if !is_new {
-                handle.untrack(item.key, now);
+        table.begin(channel, options.of_channel(), self.first_epoch(options));
+        let known = table.with(channel, now, |polled| {
+            let mut known = Vec::new();
+            for (item, is_new) in items {
+                known.extend(polled.track(item.key, item.version, now));
+                if !is_new {
+                    polled.untrack(item.key);
+                }
             }
-        }
+            known
+        });
         drop(table);
         self.wake();
-        known
+        known.unwrap_or_default()
     }
 
     /// Clients track keys no longer; a key stands here once for each. The next run takes them.
@@ -180,9 +177,8 @@ impl SharedPolls {
         let Publication { key, data, version, epoch, .. } = value;
         let publish = DirectPublish { key, data, version, epoch };
         let mut table = self.table.lock();
-        let Some(mut handle) = table.existing(channel) else { return };
-        let effects = handle.publish(publish, now);
-        self.send(channel, effects, now);
+        let effects = table.with(channel, now, |polled| polled.publish(publish, now));
+        self.send(channel, effects.unwrap_or_default(), now);
         drop(table);
         self.wake();
     }
@@ -286,6 +282,6 @@ pub(crate) fn is_polled(namespace: &Namespace) -> bool {
 }
 
 fn publication(update: KeyUpdate) -> Publication {
-    let KeyUpdate { key, data, version, .. } = update;
+    let KeyUpdate { key, data, version } = update;
     Publication { key: key.as_ref().to_owned(), data, version, ..Publication::default() }
 }

@@ -1,6 +1,6 @@
 //! Subscribes to maps in progress: one for each connection and channel, from the first request until the client is live (protocol §27).
 //! In: what a client was granted, how far it has read → out: the same at its next request.
-//! Uses: values only. Never: registry, buffers; `session_effects.rs` releases what a reservation holds.
+//! Uses: values only. Never: registry, buffers; `map_release.rs` releases what a reservation holds.
 //! Changed here: what is kept between two requests. What a request may do is in `map/paging.rs`.
 
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::{
     DirectPublish, KeyUpdate, PollAnswer, PollEffect, PollItem, PollMode, PollNodeState,
-    PollOptions, PollRequest, PollValue, RequestId,
+    PollOptions, PollRequest, RequestId,
 };
 
 /// The keys of one channel.
@@ -167,12 +167,7 @@ impl PollChannel {
         }
         if let Some(data) = &polled.data {
             let data = data.clone();
-            return Some(KeyUpdate {
-                key: Arc::clone(name),
-                data,
-                version: polled.version,
-                base: None,
-            });
+            return Some(KeyUpdate { key: Arc::clone(name), data, version: polled.version });
         }
         if !polled.is_wanted {
             polled.is_wanted = true;
@@ -355,7 +350,7 @@ impl PollChannel {
         }
         let (name, polled) = self.keys.get_key_value_mut(key)?;
         polled.is_wanted = false;
-        let update = KeyUpdate { key: Arc::clone(name), data, version, base: None };
+        let update = KeyUpdate { key: Arc::clone(name), data, version };
         is_wanted.then_some(PollEffect::Updated(update))
     }
 
@@ -364,14 +359,13 @@ impl PollChannel {
         let (name, polled) = self.keys.get_key_value_mut(key)?;
         let name = Arc::clone(name);
         self.has_versions = true;
-        let base_version = polled.version;
         polled.version = version;
         polled.is_wanted = false;
-        let before = polled.data.take();
-        self.release(before.as_ref().map_or(0, Bytes::len));
+        let released = polled.bytes();
+        polled.data = None;
+        self.release(released);
         self.keep(key, &data);
-        let base = before.map(|data| PollValue { data, version: base_version });
-        Some(PollEffect::Updated(KeyUpdate { key: name, data, version, base }))
+        Some(PollEffect::Updated(KeyUpdate { key: name, data, version }))
     }
 
     /// Keeps a copy of a value, if there is memory: the value itself may be a part of a large answer, and would keep all of it.

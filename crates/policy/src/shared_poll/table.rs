@@ -10,8 +10,8 @@ use std::time::Instant;
 use hashbrown::HashMap;
 
 use super::{
-    DirectPublish, KeyUpdate, PollAnswer, PollChannel, PollCounts, PollEffect, PollNodeState,
-    PollOptions, PollRequest, RequestId,
+    PollAnswer, PollChannel, PollCounts, PollEffect, PollNodeState, PollOptions, PollRequest,
+    RequestId,
 };
 
 /// All channels of a node. A channel begins with its first key, and ends some time after its last one.
@@ -62,9 +62,8 @@ impl PollTable {
         }
     }
 
-    /// The channel with this name, for one that tracks a key; a new one has these options and this epoch. Options stay while the channel
-    /// has keys.
-    pub fn channel(&mut self, name: &str, options: PollOptions, epoch: &str) -> PollHandle<'_> {
+    /// Begins the channel with this name, with these options and this epoch, if it does not exist. Options stay while it has keys.
+    pub fn begin(&mut self, name: &str, options: PollOptions, epoch: &str) {
         if !self.channels.contains_key(name) {
             let node = Arc::clone(&self.node);
             let channel = PollChannel::new(options, epoch.to_owned(), node);
@@ -72,13 +71,25 @@ impl PollTable {
                 TableEntry { channel, options, idle_since: None, wake_at: None, is_ready: false };
             self.channels.insert(name.into(), entry);
         }
-        PollHandle { name: name.into(), table: self }
     }
 
-    /// The channel with this name, if it has begun and not ended.
-    pub fn existing(&mut self, name: &str) -> Option<PollHandle<'_>> {
-        let (name, _) = self.channels.get_key_value(name)?;
-        Some(PollHandle { name: Arc::clone(name), table: self })
+    /// The epoch of a channel, if it has begun and not ended.
+    pub fn epoch(&self, name: &str) -> Option<&str> {
+        self.channels.get(name).map(|entry| entry.channel.epoch())
+    }
+
+    /// Changes a channel, if it has begun and not ended.
+    pub fn with<T>(
+        &mut self,
+        name: &str,
+        now: Instant,
+        change: impl FnOnce(&mut PollChannel) -> T,
+    ) -> Option<T> {
+        let (name, entry) = self.channels.get_key_value_mut(name)?;
+        let name = Arc::clone(name);
+        let done = change(&mut entry.channel);
+        self.schedule(&name, true, now);
+        Some(done)
     }
 
     /// The next request that is due, with its channel, if fewer calls run than may. Call it until it returns `None`: after each other
@@ -163,42 +174,6 @@ impl PollTable {
             self.wakes.insert((at, Arc::clone(name)));
         }
         entry.wake_at = next;
-    }
-}
-
-/// One channel of a table.
-#[derive(Debug)]
-pub struct PollHandle<'a> {
-    name: Arc<str>,
-    table: &'a mut PollTable,
-}
-
-impl PollHandle<'_> {
-    /// See [`PollChannel::track`].
-    pub fn track(&mut self, key: &str, version: u64, now: Instant) -> Option<KeyUpdate> {
-        self.with(now, |channel| channel.track(key, version, now))?
-    }
-
-    /// See [`PollChannel::untrack`].
-    pub fn untrack(&mut self, key: &str, now: Instant) {
-        self.with(now, |channel| channel.untrack(key));
-    }
-
-    /// See [`PollChannel::publish`].
-    pub fn publish(&mut self, publish: DirectPublish, now: Instant) -> Vec<PollEffect> {
-        self.with(now, |channel| channel.publish(publish, now)).unwrap_or_default()
-    }
-
-    /// See [`PollChannel::epoch`].
-    pub fn epoch(&self) -> &str {
-        self.table.channels.get(&self.name).map_or("", |entry| entry.channel.epoch())
-    }
-
-    fn with<T>(&mut self, now: Instant, work: impl FnOnce(&mut PollChannel) -> T) -> Option<T> {
-        let entry = self.table.channels.get_mut(&self.name)?;
-        let done = work(&mut entry.channel);
-        self.table.schedule(&self.name, true, now);
-        Some(done)
     }
 }
 

@@ -95,7 +95,8 @@ impl TrackedKeys {
         true
     }
 
-    /// The version of a key that the connection has, which a delta must be made against; 0 = none.
+    /// The version of a key that the connection has; 0 = none.
+    #[cfg(test)]
     pub fn version(&self, key: &str) -> u64 {
         self.keys.get(key).map_or(0, |tracked| tracked.version)
     }

@@ -17,10 +17,10 @@ use crate::command::{CommandContext, CommandStep, StepResult};
 use crate::encode_job::ReplySource;
 use crate::map::paging::{PageRead, PageRequest, PageStep, Paging, PendingPage, Phase};
 use crate::map::retain_wanted;
+use crate::map_release;
 use crate::pending::{HeldChanges, Outcome, PagingGrant, Reservation, Visibility};
 use crate::refusal::CommandError;
 use crate::session::Lifetime;
-use crate::session_effects;
 use crate::subscribers::DeltaState;
 
 /// Handles one request of a subscribe. A refused continuation ends it.
@@ -237,7 +237,7 @@ fn end_overdue(context: &mut CommandContext<'_>, request: &SubscribeRequest) {
 
 fn end(context: &mut CommandContext<'_>, channel: &str) {
     let index = context.key.index;
-    session_effects::end_reservation(context.node, context.session_table, index, channel);
+    map_release::end(context.node, context.session_table, index, channel);
 }
 
 const RESERVED: &str = "the subscribe was reserved";

@@ -4,7 +4,7 @@
 //! Changed here: dialogues of clients that break a rule. Those that keep the rules are in `subscribe.rs` and `publish.rs`.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fanwire_node::options::{MapMode, Namespace, SubscriptionType};
 use fanwire_node::{Counts, Node, NodeParts};
@@ -12,7 +12,8 @@ use fanwire_node::{Counts, Node, NodeParts};
 use super::maps;
 use crate::publish::{Unreachable, check};
 use crate::script::hello;
-use crate::world::{World, options};
+use crate::tokens::{SECRET, token};
+use crate::world::{UNIX, World, options};
 
 /// Makes `script` one with the keys a, b and c of the map.
 fn with_keys(script: &str) -> String {
@@ -162,6 +163,62 @@ fn a_subscribe_that_took_too_long_ends_with_the_next_one_to_another_map() {
         let other = page(&mut world, "n");
         assert!(other.contains(r#""type":1"#), "{mode:?}: {other}");
     }
+}
+
+#[test]
+fn a_subscribe_that_is_given_up_ends_and_one_that_lacks_too_many_changes_is_112() {
+    check(
+        &maps(MapMode::Persistent, |_| {}),
+        &with_keys(
+            r#"
+            ada > {"id":2,"subscribe":{"channel":"m","type":1,"phase":2,"limit":1}}
+            ada < {"id":2,"subscribe":{"epoch":"E1","offset":3,"type":1,"phase":2,"cursor":"a","state":[{"data":1,"offset":1,"key":"a"}]}}
+            ada > {"id":3,"unsubscribe":{"channel":"m"}}
+            ada < {"id":3,"unsubscribe":{}}
+            ada > {"id":4,"subscribe":{"channel":"m","type":1,"phase":2,"cursor":"a","offset":3,"epoch":"E1"}}
+            ada < {"id":4,"error":{"code":103,"message":"permission denied"}}
+            ada > {"id":5,"subscribe":{"channel":"m","type":1,"phase":2,"tf":{"key":"t","cmp":"ex"}}}
+            ada < {"id":5,"error":{"code":107,"message":"bad request"}}
+            ada > {"id":6,"subscribe":{"channel":"m","type":1,"recover":true,"epoch":"E1"}}
+            ada < {"id":6,"error":{"code":112,"message":"unrecoverable position"}}
+            ada > {"id":7,"subscribe":{"channel":"m","type":1,"recover":true,"offset":1,"epoch":"E1"}}
+            ada < {"id":7,"subscribe":{"recoverable":true,"epoch":"E1","publications":[{"data":1,"offset":2,"key":"b"},{"data":1,"offset":3,"key":"c"}],"recovered":true,"offset":3,"was_recovering":true,"type":1}}
+        "#,
+        ),
+    );
+}
+
+#[test]
+fn a_token_that_expires_while_pages_are_read_is_110() {
+    let options = maps(MapMode::Persistent, |options| {
+        options.client.token.hmac_secret_key = SECRET.into();
+        options.channel.without_namespace.map.subscribe_catch_up_timeout = Duration::ZERO;
+    });
+    let token = token(&format!(r#"{{"channel":"m","exp":{}}}"#, UNIX + 10));
+    let begin = format!(r#""subscribe":{{"channel":"m","type":1,"phase":2,"token":"{token}"}}"#);
+    let page = r#""subscribe":{"epoch":"E1","offset":3,"type":1,"phase":2,"cursor":"b","state":[{"data":1,"offset":1,"key":"a"},{"data":1,"offset":2,"key":"b"}]}"#;
+    let next =
+        r#""subscribe":{"channel":"m","type":1,"phase":2,"cursor":"b","offset":3,"epoch":"E1"}"#;
+    check(
+        &options,
+        &with_keys(&format!(
+            r#"
+            ada > {{"id":2,{begin}}}
+            ada < {{"id":2,{page}}}
+            ada > {{"id":3,{next}}}
+            ada < {{"id":3,"subscribe":{{"expires":true,"ttl":10,"recoverable":true,"epoch":"E1","offset":3,"type":1,"state":[{{"data":1,"offset":3,"key":"c"}}]}}}}
+            ada > {{"id":4,"unsubscribe":{{"channel":"m"}}}}
+            ada < {{"id":4,"unsubscribe":{{}}}}
+            ada > {{"id":5,{begin}}}
+            ada < {{"id":5,{page}}}
+            wait 11s
+            ada > {{"id":6,{next}}}
+            ada < {{"id":6,"error":{{"code":110,"message":"expired"}}}}
+            ada > {{"id":7,{next}}}
+            ada < {{"id":7,"error":{{"code":103,"message":"permission denied"}}}}
+        "#
+        )),
+    );
 }
 
 #[test]

@@ -94,9 +94,8 @@ fn removed(key: &str, version: u64) -> PollItem {
     PollItem { key: key.to_owned(), version, is_removed: true, ..PollItem::default() }
 }
 
-fn updated(key: &str, version: u64, base: Option<u64>) -> PollEffect {
-    let base = base.map(|version| PollValue { data: data(version), version });
-    PollEffect::Updated(KeyUpdate { key: key.into(), data: data(version), version, base })
+fn updated(key: &str, version: u64) -> PollEffect {
+    PollEffect::Updated(KeyUpdate { key: key.into(), data: data(version), version })
 }
 
 #[test]
@@ -108,8 +107,8 @@ fn a_new_key_is_polled_at_once_and_once_for_all_who_track_it() {
     let id = subject.one(0, &["a:0"]);
     assert_eq!(subject.track("a", 0), None);
     subject.nothing(1);
-    assert_eq!(subject.answer(id, "", vec![item("a", 5)]), [updated("a", 5, None)]);
-    let known = KeyUpdate { key: "a".into(), data: data(5), version: 5, base: None };
+    assert_eq!(subject.answer(id, "", vec![item("a", 5)]), [updated("a", 5)]);
+    let known = KeyUpdate { key: "a".into(), data: data(5), version: 5 };
     assert_eq!(subject.track("a", 0), Some(known.clone()), "later ones get it without a request");
     assert_eq!(subject.track("a", 4), Some(known));
     assert_eq!(subject.track("a", 5), None);
@@ -118,7 +117,7 @@ fn a_new_key_is_polled_at_once_and_once_for_all_who_track_it() {
     let id = subject.one(20_000, &["a:5"]);
     assert_eq!(subject.answer(id, "", vec![]), [], "unchanged");
     let id = subject.one(30_000, &["a:5"]);
-    assert_eq!(subject.answer(id, "", vec![item("a", 7)]), [updated("a", 7, Some(5))]);
+    assert_eq!(subject.answer(id, "", vec![item("a", 7)]), [updated("a", 7)]);
 }
 
 #[test]
@@ -201,7 +200,7 @@ fn an_answer_that_is_older_than_a_direct_publish_does_not_count() {
     let mut subject = Subject::new(PollMode::Versioned);
     subject.track("a", 0);
     let id = subject.one(0, &["a:0"]);
-    assert_eq!(subject.publish("a", 7, ""), [updated("a", 7, None)]);
+    assert_eq!(subject.publish("a", 7, ""), [updated("a", 7)]);
     assert_eq!(subject.answer(id, "", vec![item("a", 6)]), []);
     assert_eq!(subject.publish("a", 7, ""), [], "nor does the same version");
     subject.nothing(10_000);
@@ -236,7 +235,7 @@ fn foreign_and_wrong_items_do_not_count() {
     assert_eq!(subject.channel.counts(), counts);
     let id = subject.one(10_000, &["a:0", "b:0"]);
     let twice = vec![item("a", 2), item("a", 1), item("a", 3)];
-    let expect = [updated("a", 2, None), updated("a", 3, Some(2))];
+    let expect = [updated("a", 2), updated("a", 3)];
     assert_eq!(subject.answer(id, "", twice), expect);
 }
 
@@ -255,7 +254,7 @@ fn a_value_for_which_there_is_no_memory_is_polled_when_it_is_wanted() {
     assert_eq!(subject.track("b", 0), None);
     assert_eq!(subject.track("b", 0), None);
     let id = subject.one(1, &["b:0"]);
-    assert_eq!(subject.answer(id, "", vec![item("b", 1)]), [updated("b", 1, None)]);
+    assert_eq!(subject.answer(id, "", vec![item("b", 1)]), [updated("b", 1)]);
     subject.nothing(10_000);
     let id = subject.one(20_000, &["a:1", "b:1"]);
     subject.answer(id, "", vec![removed("a", 1)]);
@@ -267,7 +266,7 @@ fn a_value_for_which_there_is_no_memory_is_polled_when_it_is_wanted() {
     subject.nothing(30_001);
     subject.answer(id, "", vec![]);
     let id = subject.one(30_002, &["b:0"]);
-    assert_eq!(subject.answer(id, "", vec![item("b", 1)]), [updated("b", 1, None)]);
+    assert_eq!(subject.answer(id, "", vec![item("b", 1)]), [updated("b", 1)]);
     assert!(subject.track("b", 0).is_some(), "now there is memory");
 }
 
@@ -277,17 +276,17 @@ fn another_epoch_forgets_all_values_and_changes_once_a_second() {
     subject.track("a", 0);
     subject.track("b", 7);
     let id = subject.one(0, &["a:0"]);
-    assert_eq!(subject.answer(id, "", vec![item("a", 9)]), [updated("a", 9, None)]);
+    assert_eq!(subject.answer(id, "", vec![item("a", 9)]), [updated("a", 9)]);
     let old = subject.one(10_000, &["b:0"]);
     let changed = PollEffect::EpochChanged;
     assert_eq!(subject.publish("unknown", 1, "new"), [PollEffect::EpochChanged]);
     assert_eq!(subject.channel.epoch(), "new");
     assert_eq!(subject.answer(old, "", vec![item("b", 9)]), [], "it was sent before");
-    assert_eq!(subject.publish("a", 1, "new"), [updated("a", 1, None)], "versions begin again");
+    assert_eq!(subject.publish("a", 1, "new"), [updated("a", 1)], "versions begin again");
     subject.ms += 999;
     assert_eq!(subject.publish("a", 50, ""), []);
     subject.ms += 1;
-    assert_eq!(subject.publish("a", 2, ""), [changed, updated("a", 2, None)]);
+    assert_eq!(subject.publish("a", 2, ""), [changed, updated("a", 2)]);
     let counts = subject.channel.counts();
     assert_eq!((counts.flips, counts.flips_suppressed, counts.stale), (2, 1, 1));
 }
@@ -297,12 +296,12 @@ fn the_first_epoch_is_no_change_while_no_client_has_a_version() {
     let mut subject = Subject::new(PollMode::Versioned);
     subject.track("a", 0);
     let id = subject.one(0, &["a:0"]);
-    assert_eq!(subject.answer(id, "first", vec![item("a", 9)]), [updated("a", 9, None)]);
+    assert_eq!(subject.answer(id, "first", vec![item("a", 9)]), [updated("a", 9)]);
     assert_eq!(subject.channel.epoch(), "first");
     let mut subject = Subject::new(PollMode::Versioned);
     subject.track("a", 3);
     let id = subject.one(10_000, &["a:0"]);
-    let effects = [PollEffect::EpochChanged, updated("a", 9, None)];
+    let effects = [PollEffect::EpochChanged, updated("a", 9)];
     assert_eq!(subject.answer(id, "first", vec![item("a", 9)]), effects);
     assert!(subject.channel.kept_until() > Some(subject.now()));
 }

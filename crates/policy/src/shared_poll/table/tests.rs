@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::shared_poll::{PollItem, PollMode};
+use crate::shared_poll::{DirectPublish, KeyUpdate, PollItem, PollMode};
 
 struct Subject {
     table: PollTable,
@@ -27,12 +27,13 @@ impl Subject {
 
     fn track(&mut self, name: &str, key: &str, ms: u64) -> Option<KeyUpdate> {
         let now = self.at(ms);
-        self.table.channel(name, self.options, "epoch").track(key, 0, now)
+        self.table.begin(name, self.options, "epoch");
+        self.table.with(name, now, |channel| channel.track(key, 0, now))?
     }
 
     fn untrack(&mut self, name: &str, key: &str, ms: u64) {
         let now = self.at(ms);
-        self.table.existing(name).expect("it is there").untrack(key, now);
+        self.table.with(name, now, |channel| channel.untrack(key)).expect("it is there");
     }
 
     fn requests(&mut self, ms: u64) -> Vec<(Arc<str>, PollRequest)> {
@@ -107,16 +108,13 @@ fn a_channel_ends_some_time_after_its_last_key() {
     let asked = subject.requests(0).remove(0);
     subject.untrack("a", "k", 100);
     subject.polled(1099);
-    assert_eq!(
-        subject.table.existing("a").map(|channel| channel.epoch().to_owned()),
-        Some("epoch".into())
-    );
+    assert_eq!(subject.table.epoch("a").map(str::to_owned), Some("epoch".into()));
     subject.track("a", "k", 1099);
     subject.untrack("a", "k", 1099);
     subject.polled(2098);
-    assert!(subject.table.existing("a").is_some());
+    assert!(subject.table.epoch("a").is_some());
     subject.polled(2099);
-    assert!(subject.table.existing("a").is_none());
+    assert!(subject.table.epoch("a").is_none());
     assert_eq!(subject.table.deadline(), None);
     assert_eq!(subject.answer(&asked, 2100), 0, "an answer that comes later");
     subject.track("a", "k", 2200);
@@ -131,13 +129,13 @@ fn a_channel_ends_some_time_after_its_last_key() {
 fn a_direct_publish_reaches_a_channel_that_exists() {
     let mut subject = Subject::new(64);
     subject.options.mode = PollMode::Versioned;
-    assert!(subject.table.existing("a").is_none());
+    assert!(subject.table.epoch("a").is_none());
     subject.track("a", "k", 0);
     let publish =
         DirectPublish { key: "k".into(), data: "value".into(), version: 1, epoch: "epoch".into() };
     let now = subject.at(1);
-    let effects = subject.table.existing("a").expect("it is there").publish(publish, now);
-    assert_eq!(effects.len(), 1);
+    let effects = subject.table.with("a", now, |channel| channel.publish(publish, now));
+    assert_eq!(effects.expect("it is there").len(), 1);
     assert!(subject.track("a", "k", 2).is_some());
     assert!(subject.polled(3).is_empty(), "the value is known");
 }
@@ -162,7 +160,7 @@ fn all_channels_share_the_memory_for_values() {
     assert_eq!(asked.len(), 1, "c is polled again");
     (0..2).for_each(|_| subject.untrack("a", "k", 3));
     subject.polled(1003);
-    assert!(subject.table.existing("a").is_none(), "its memory is free");
+    assert!(subject.table.epoch("a").is_none(), "its memory is free");
     assert_eq!(subject.answer(&asked[0], 1004), 1);
     subject.track("a", "k", 1005);
     assert_eq!(kept(&mut subject, 1006), ["b", "c"]);
