@@ -71,7 +71,7 @@ impl<A: Application> TestShard<A> {
 
     /// Runs one turn without events of sockets.
     pub fn turn(&mut self) {
-        self.0.turn(&Events::with_capacity(1));
+        self.0.turn(&mut Events::with_capacity(1));
     }
 
     /// Runs one turn with the next events of sockets, after `timeout` without.

@@ -104,7 +104,7 @@ impl<A: Application> Turn<A> {
     pub(super) fn turn_with_events(&mut self, timeout: Duration) {
         let mut events = Events::with_capacity(EVENTS_MAX);
         self.poll.poll(&mut events, Some(timeout)).expect("a poller");
-        self.turn(&events);
+        self.turn(&mut events);
     }
 
     /// Whether frames are still to be written.
@@ -124,7 +124,7 @@ impl<A: Application> Turn<A> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 result => {
                     result?;
-                    self.turn(&events);
+                    self.turn(&mut events);
                     self.stand_still();
                 }
             }
@@ -161,7 +161,7 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    pub(super) fn turn(&mut self, events: &Events) {
+    pub(super) fn turn(&mut self, events: &mut Events) {
         self.out.begin_turn();
         self.out.counters.turns.add(1);
         self.application.turn(self.out.now);
@@ -170,6 +170,38 @@ impl<A: Application> Turn<A> {
             self.read_requests_again();
             self.read_pending(read_until);
         }
+        self.read_events(events, read_until);
+        self.gather(events);
+        self.take_messages();
+        if !self.frozen.is_paused {
+            self.advance();
+        }
+        self.report_closed();
+        self.out.flush();
+        self.report_closed();
+        self.drain();
+        if !self.frozen.is_paused {
+            self.run_postponed_tasks();
+        }
+        self.settle();
+        self.out.end_turn();
+    }
+
+    /// Reads what publishers sent while the first publications of the turn were executed: it leaves in the same writes.
+    fn gather(&mut self, events: &mut Events) {
+        let until = self.out.now + GATHER_TIME;
+        while self.inboxes.own().bytes() > 0 && Instant::now() < until {
+            // The next turn meets an error again.
+            let polled = self.poll.poll(events, Some(Duration::ZERO));
+            if polled.is_err() || events.is_empty() {
+                return;
+            }
+            self.read_events(events, until);
+        }
+    }
+
+    /// Reads the sockets of these events; after `read_until` they wait for the next turn.
+    fn read_events(&mut self, events: &Events, read_until: Instant) {
         for event in events.iter().filter(|event| event.token() != WAKER) {
             if let Some(slot) = SocketTasks::slot(event.token()) {
                 self.run_task(slot, event, read_until);
@@ -193,19 +225,6 @@ impl<A: Application> Turn<A> {
                 }
             }
         }
-        self.take_messages();
-        if !self.frozen.is_paused {
-            self.advance();
-        }
-        self.report_closed();
-        self.out.flush();
-        self.report_closed();
-        self.drain();
-        if !self.frozen.is_paused {
-            self.run_postponed_tasks();
-        }
-        self.settle();
-        self.out.end_turn();
     }
 
     /// Tells the application which sockets took all bytes, and writes what it sends to them.
@@ -552,6 +571,9 @@ const EVENTS_MAX: usize = 1024;
 /// A turn reads at most this long before it serves messages and timers, so that many peers that send at once
 /// alternate.
 const READS_TIME: Duration = Duration::from_millis(20);
+
+/// A turn with publications looks for others at most this long after it has begun.
+const GATHER_TIME: Duration = Duration::from_micros(100);
 
 /// A turn serves messages at most this long before it looks at sockets and timers again.
 const MESSAGES_TIME: Duration = Duration::from_millis(20);

@@ -100,6 +100,26 @@ fn a_record_that_cannot_be_decrypted_is_answered_with_an_alert_and_ends_the_conn
     assert_eq!(alert, rustls::Error::AlertReceived(rustls::AlertDescription::BadRecordMac));
 }
 
+#[test]
+fn a_turn_without_events_reads_sockets_only_while_publications_wait() {
+    let (socket, mut peer) = pair();
+    let mut turn = turn();
+    turn.open(arrival(socket, Vec::new(), ()));
+    peer.write_all(TEXT).expect("it is open");
+    let mut events = Events::with_capacity(1);
+    turn.turn(&mut events);
+    assert_eq!(turn.application.received, 0);
+    // The system may run another thread until it is too late for a turn to look.
+    for _ in 0..1_000 {
+        if turn.application.received == 0 {
+            let no_task = ShardMessage::Wake(0, 0);
+            turn.inboxes.own().push(no_task, 1);
+            turn.turn(&mut events);
+        }
+    }
+    assert_eq!(turn.application.received, 1);
+}
+
 /// A turn with one connection whose application waits since the first message; the second part is in its socket.
 fn waiting_with(read: &[u8], unread: &[u8]) -> (Turn<HoldingApplication>, TcpStream) {
     let (socket, mut peer) = pair();
@@ -142,9 +162,9 @@ fn turn() -> Turn<HoldingApplication> {
 
 /// Runs turns as long as the next one would begin at once, whatever sockets and timers do.
 fn settle<A: Application>(turn: &mut Turn<A>) {
-    let events = Events::with_capacity(1);
+    let mut events = Events::with_capacity(1);
     while turn.poll_timeout() == Some(Duration::ZERO) {
-        turn.turn(&events);
+        turn.turn(&mut events);
     }
 }
 

@@ -360,7 +360,7 @@ impl Shard {
     }
 
     fn turn(&mut self) {
-        self.turn.turn(&Events::with_capacity(1));
+        self.turn.turn(&mut Events::with_capacity(1));
     }
 
     /// Runs turns from the next event on, as long as the next one would begin at once.
