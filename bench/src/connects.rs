@@ -3,7 +3,7 @@
 //! Uses `target` and `generator`; the bare loop answers an upgrade with a constant and does nothing else.
 //! Change here what is compared and shown; the upgrade of the bare loop lives in `bare`.
 
-mod lone;
+pub(crate) mod lone;
 
 use anyhow::Result;
 use clap::Args;
@@ -26,7 +26,7 @@ use fanwire_load::generator::publisher::{answer_length, publish_request};
 use fanwire_load::generator::{
     ConnectTarget, Deliveries, Generator, Profile, StallTimer, SubscribeForm, SubscriberTransport,
 };
-use fanwire_load::machine::{self, Meter};
+use fanwire_load::machine::{self, Meter, Usage};
 use lone::Times;
 
 /// CPU per connect with a subscription, next to the bare loop's upgrade; `--storm` lets clients return at once.
@@ -196,7 +196,7 @@ impl Connects {
         }
     }
 
-    /// µs of CPU for one connect; `None` subscribes nothing.
+    /// Prints and returns the µs of CPU for one connect; `None` subscribes nothing.
     fn measure(
         &self,
         target: &Target,
@@ -204,6 +204,40 @@ impl Connects {
         round: usize,
         name: &str,
     ) -> Result<f64> {
+        let resident = machine::resident_bytes(target.pid())?;
+        let usage = self.open(target, subscribe)?;
+        let grown = machine::peak_resident_bytes(target.pid())?.saturating_sub(resident);
+        let cpu_us = usage.cpu_seconds * 1e6 / self.connects as f64;
+        println!(
+            "{round:>5}  {name:<14} {cpu_us:>15.1} {:>12.1} {:>11} {:>9.1}",
+            grown as f64 / f64::from(1 << 20),
+            grouped(self.connects as f64 / usage.wall_seconds),
+            100.0 * usage.others_share()
+        );
+        Ok(cpu_us)
+    }
+
+    /// µs of the server's CPU for each of so many plain connects with a subscription.
+    pub(crate) fn cpu_us(setup: &Setup, binary: &Path, connects: usize) -> Result<f64> {
+        let plan = Self {
+            connects,
+            rounds: 1,
+            compression: false,
+            missed: None,
+            map: None,
+            storm: None,
+            lone: None,
+            against: None,
+            bar: None,
+            setup: setup.clone(),
+        };
+        let target = plan.fanwire(binary)?;
+        let usage = plan.open(&target, Some(SubscribeForm::Live))?;
+        Ok(usage.cpu_seconds * 1e6 / connects as f64)
+    }
+
+    /// The server's work while the clients connect, after some that warm it up.
+    fn open(&self, target: &Target, subscribe: Option<SubscribeForm>) -> Result<Usage> {
         // The first connection of the bare loop is its control connection.
         let _control =
             subscribe.is_none().then(|| TcpStream::connect(target.address())).transpose()?;
@@ -220,19 +254,9 @@ impl Connects {
         if self.missed.is_some() || self.map.is_some() {
             generator.set_opening_max(self.connects);
         }
-        let resident = machine::resident_bytes(target.pid())?;
         let meter = Meter::start(target.pid(), self.setup.server_core)?;
         generator.open(target.address(), self.connects, &profile)?;
-        let usage = meter.stop()?;
-        let grown = machine::peak_resident_bytes(target.pid())?.saturating_sub(resident);
-        let cpu_us = usage.cpu_seconds * 1e6 / self.connects as f64;
-        println!(
-            "{round:>5}  {name:<14} {cpu_us:>15.1} {:>12.1} {:>11} {:>9.1}",
-            grown as f64 / f64::from(1 << 20),
-            grouped(self.connects as f64 / usage.wall_seconds),
-            100.0 * usage.others_share()
-        );
-        Ok(cpu_us)
+        meter.stop()
     }
 
     fn profile(&self, channel: &str) -> Profile {

@@ -52,6 +52,9 @@ pub struct Fanout {
     /// Publications under way at once; the next one starts when all subscribers have one.
     #[arg(long, default_value_t = 1)]
     outstanding: usize,
+    /// Publications per second of each contender, at most; by default as many as possible.
+    #[arg(long)]
+    rate: Option<f64>,
     /// Subscribers negotiate permessage-deflate, or gzip.
     #[arg(long)]
     compression: bool,
@@ -179,6 +182,7 @@ impl Fanout {
             subscribers: self.subscribers,
             outstanding: self.outstanding,
             by: self.by,
+            rate: self.rate,
             seconds: self.seconds,
             turns: ((self.seconds / self.turn).ceil().min(TURNS_MAX) as u32).max(1),
             server_core: self.setup.server_core,

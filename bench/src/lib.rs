@@ -14,6 +14,7 @@ pub mod certificate;
 pub mod churn;
 pub mod connects;
 pub mod corpus;
+pub mod distance;
 pub mod fanout;
 pub mod handshakes;
 pub mod idle;

@@ -6,8 +6,8 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    areas, awake, bare, bare_http, broadcast, churn, connects, corpus, fanout, handshakes, idle,
-    plots, polls, proof, proxy, publish, room,
+    areas, awake, bare, bare_http, broadcast, churn, connects, corpus, distance, fanout,
+    handshakes, idle, plots, polls, proof, proxy, publish, room,
 };
 use std::process::ExitCode;
 
@@ -36,6 +36,7 @@ enum Scenario {
     Areas(areas::Areas),
     AreaServer(areas::server::AreaServer),
     Proof(proof::Proof),
+    Distance(distance::Distance),
     RoomServer(room::server::RoomServer),
     Bare(bare::Bare),
     BareHttp(bare_http::BareHttp),
@@ -59,6 +60,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Areas(areas) => areas.run()?,
         Scenario::AreaServer(server) => server.run().map(|()| true)?,
         Scenario::Proof(proof) => proof.run()?,
+        Scenario::Distance(distance) => distance.run()?,
         Scenario::RoomServer(server) => server.run().map(|()| true)?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
         Scenario::BareHttp(bare) => bare.run().map(|()| true)?,

@@ -129,19 +129,19 @@ fn print_medians(samples: &[Samples; NAMES.len()]) {
 }
 
 /// Connections that are kept alive, or opened for each publication.
-struct Http {
+pub(crate) struct Http {
     caller: Caller,
     request: Vec<u8>,
 }
 
 impl Http {
-    fn open(address: SocketAddr, data: &str) -> Result<Self> {
+    pub(crate) fn open(address: SocketAddr, data: &str) -> Result<Self> {
         let body = format!("{{\"channel\":\"{CHANNEL}\",\"data\":{data}}}");
         let request = http_request("publish", &body, API_KEY);
         Ok(Self { caller: Caller::open(address)?, request })
     }
 
-    fn publish(&mut self, count: usize) -> Result<()> {
+    pub(crate) fn publish(&mut self, count: usize) -> Result<()> {
         for _ in 0..count {
             self.caller.send(&self.request)?;
             let answer = self.caller.take(answer_length)?;
@@ -166,7 +166,7 @@ fn free_port() -> Result<SocketAddr> {
 }
 
 /// One connection of HTTP/2.
-struct Grpc {
+pub(crate) struct Grpc {
     runtime: Runtime,
     requests: SendRequest<Bytes>,
     /// A `PublishRequest`, and a `Command` with it, each behind its prefix.
@@ -175,14 +175,14 @@ struct Grpc {
 }
 
 impl Grpc {
-    fn open(address: SocketAddr, data: &str) -> Result<Self> {
+    pub(crate) fn open(address: SocketAddr, data: &str) -> Result<Self> {
         let (runtime, requests) = grpc::connect(address)?;
         let request = [field(1, CHANNEL.as_bytes()), field(2, data.as_bytes())].concat();
         let command = framed(&field(4, &request));
         Ok(Self { runtime, requests, call: framed(&request), command })
     }
 
-    fn publish(&mut self, count: usize) -> Result<()> {
+    pub(crate) fn publish(&mut self, count: usize) -> Result<()> {
         let Self { runtime, requests, call, .. } = self;
         runtime.block_on(async {
             for _ in 0..count {

@@ -95,7 +95,10 @@ impl Target {
         whole["http_server"]["port"] = address.port().into();
         // It says that it listens on this level.
         whole["log"]["level"] = "info".into();
-        Self::configured(binary, Some(core), &["--config"], &whole, Some(address))
+        let target = Self::configured(binary, Some(core), &["--config"], &whole, Some(address))?;
+        // It says that it listens right before it does.
+        std::thread::sleep(CENTRIFUGO_LISTENS);
+        Ok(target)
     }
 
     /// Starts a server whose arguments end with the file of its configuration; one that cannot choose a port gets `address`.
@@ -258,6 +261,7 @@ pub const API_KEY: &str = "bench";
 /// Of the servers this process has started: their folders are named by it.
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 const START_WAIT: Duration = Duration::from_secs(10);
+const CENTRIFUGO_LISTENS: Duration = Duration::from_millis(200);
 const LOG_LINES: usize = 20;
 
 #[cfg(test)]

@@ -38,6 +38,8 @@ pub struct Round<'a> {
     pub subscribers: usize,
     pub outstanding: usize,
     pub by: By,
+    /// Publications per second; as many as possible if none.
+    pub rate: Option<f64>,
     pub seconds: f64,
     /// So many stretches are these seconds.
     pub turns: u32,
@@ -70,14 +72,16 @@ impl Round<'_> {
     ///
     /// # Errors
     /// A failed start, a failed publication, a message too many, or ten seconds without progress.
-    pub fn run(&self, contenders: [Contender; 2]) -> Result<[Outcome; 2]> {
-        let [one, other] = contenders;
+    pub fn run<const N: usize>(&self, contenders: [Contender; N]) -> Result<[Outcome; N]> {
         let descriptors = machine::raise_descriptor_limit();
-        if 2 * self.subscribers as u64 + DESCRIPTORS_SPARE <= descriptors {
-            self.by_turns([one, other])
-        } else {
-            Ok([self.by_turns([one])?[0], self.by_turns([other])?[0]])
+        if (N * self.subscribers) as u64 + DESCRIPTORS_SPARE <= descriptors {
+            return self.by_turns(contenders);
         }
+        let mut outcomes = [Outcome::default(); N];
+        for (outcome, contender) in outcomes.iter_mut().zip(contenders) {
+            [*outcome] = self.by_turns([contender])?;
+        }
+        Ok(outcomes)
     }
 
     fn by_turns<const N: usize>(&self, contenders: [Contender; N]) -> Result<[Outcome; N]> {
@@ -259,11 +263,14 @@ impl Run<'_> {
     fn publish_for(&mut self, stretch: Duration) -> Result<()> {
         let started = Instant::now();
         let mut progress = StallTimer::default();
-        self.publish(started)?;
+        let mut published = 0;
         loop {
             let now = Instant::now();
             if now - started < stretch {
-                self.publish(now)?;
+                let rate = self.round.rate.unwrap_or(f64::INFINITY);
+                // The first one is due at once.
+                let due = ((now - started).as_secs_f64() * rate) as u64;
+                published += self.publish(now, due.saturating_add(1).saturating_sub(published))?;
             } else if self.ledger.open.is_empty() && self.source.is_idle() {
                 return Ok(());
             }
@@ -273,8 +280,14 @@ impl Run<'_> {
         }
     }
 
-    fn publish(&mut self, now: Instant) -> Result<()> {
-        while self.ledger.open.len() < self.round.outstanding && self.source.may_publish() {
+    /// Publishes as long as there are fewer outstanding than may be, and no more than are due. Returns how many.
+    fn publish(&mut self, now: Instant, due: u64) -> Result<u64> {
+        let mut published = 0;
+        while published < due
+            && self.ledger.open.len() < self.round.outstanding
+            && self.source.may_publish()
+        {
+            published += 1;
             let (channel, number) = self.schedule.pick();
             let publications = &self.round.publications[channel];
             let publication = &publications[number % publications.len()];
@@ -285,7 +298,7 @@ impl Run<'_> {
             );
             self.source.publish(publication, is_trigger)?;
         }
-        Ok(())
+        Ok(published)
     }
 }
 

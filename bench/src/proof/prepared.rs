@@ -54,6 +54,7 @@ pub(super) fn table(setup: &Setup, seconds: f64) -> Result<Table> {
             subscribers,
             outstanding: 1,
             by: By::Http,
+            rate: None,
             seconds,
             turns: ((seconds / 0.1).ceil() as u32).max(1),
             server_core: setup.server_core,
