@@ -32,9 +32,10 @@ fi
 if [ -d /run/systemd/system ]; then
     systemctl daemon-reload
     if fanwire check-config "$config"; then
-        # An old process closes its connections over shutdown.timeout. A server that does not start, because its port
-        # is taken, is no reason to leave the package half configured.
-        systemctl "$start" fanwire.service ||
+        # The new program goes on with the connections of one that runs. Where it cannot, as with Redis, the old process closes them over
+        # shutdown.timeout. A server that does not start, because its port is taken, is no reason to leave the package half configured.
+        { [ "$start" = try-restart ] && systemctl start fanwire-upgrade.service; } ||
+            systemctl "$start" fanwire.service ||
             echo "fanwire: the server did not start: systemctl status fanwire, journalctl -u fanwire" >&2
     else
         echo "fanwire: this version cannot run with $config, the server was not restarted: mend the file, then" >&2

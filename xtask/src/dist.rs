@@ -88,10 +88,12 @@ impl<'a> Release<'a> {
         let build = &self.build;
         fs::create_dir_all(folder)?;
         fs::copy(build.program(architecture), folder.join("fanwire"))?;
-        let files = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "deploy/fanwire.service"];
+        let files = ["LICENSE-APACHE", "LICENSE-MIT", "README.md"];
+        let units = ["deploy/fanwire.service", "deploy/fanwire-upgrade.service"];
         let scripts = ["after-install.sh", "before-remove.sh", "after-remove.sh", "logrotate"];
         let of_packages = scripts.map(|name| format!("deploy/packages/{name}"));
-        for file in files.into_iter().chain(of_packages.iter().map(String::as_str)) {
+        let others = units.into_iter().chain(of_packages.iter().map(String::as_str));
+        for file in files.into_iter().chain(others) {
             let name = Path::new(file).file_name().context("a name")?;
             fs::copy(build.root.join(file), folder.join(name)).with_context(|| file.to_owned())?;
         }

@@ -15,7 +15,8 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use fanwire_node::{
     Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hub, HubCounters, Inbox, MovedSubscription,
-    Node, Notice, Outbox, ShardId, SubscriptionIndex, broker::Position, choose_departures,
+    Node, Notice, Outbox, ShardId, SubscriptionIndex, broker::Position, can_move,
+    choose_departures,
 };
 use fanwire_protocol::{
     Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, bare_push, encode_disconnect_push, join,
@@ -258,7 +259,7 @@ impl Application for Realtime {
     }
 
     fn can_move(&mut self, key: SlotKey) -> bool {
-        !self.responses.is_pending(key.index) && self.hub.can_move(connection(key))
+        !self.responses.is_pending(key.index) && can_move(&mut self.hub, connection(key))
     }
 
     fn save(&mut self, key: SlotKey, now: Instant) -> Option<Vec<u8>> {
@@ -268,13 +269,7 @@ impl Application for Realtime {
         self.hub.save(connection(key), now)
     }
 
-    fn adopt(
-        &mut self,
-        key: SlotKey,
-        saved: &[u8],
-        now: Instant,
-        _out: &mut ConnectionWriter,
-    ) -> bool {
+    fn adopt(&mut self, key: SlotKey, saved: &[u8], now: Instant) -> bool {
         self.hub.adopt(connection(key), saved, now)
     }
 

@@ -35,3 +35,6 @@ pub(crate) const SNAPSHOT_LOCK: &str = "snapshot_lock";
 /// Tells a program that its standard input is the pair of a takeover. Not a variable of the configuration, whose names begin with
 /// `FANWIRE_`.
 const VARIABLE: &str = "_FANWIRE_TAKEOVER";
+
+#[cfg(test)]
+mod tests;

@@ -48,6 +48,7 @@ use crate::session_table::SessionTable;
 use crate::shard_question::{ShardQuestion, ShardView};
 use batches::Batches;
 pub use departures::choose_departures;
+pub use takeover::can_move;
 
 /// The sessions and subscriber lists of one shard.
 ///

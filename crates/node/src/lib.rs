@@ -131,7 +131,7 @@ pub use fanwire_cluster::{
     SendAwayCommand, ServerSubscribe, ServerSubscription, Surveyed,
 };
 pub use flight_log::read_closed_logs;
-pub use hub::{Hub, choose_departures};
+pub use hub::{Hub, can_move, choose_departures};
 pub use index::{MovedSubscription, SubscriptionIndex};
 pub use join_leave::JoinLeave;
 pub use last_event_id::LastEventId;

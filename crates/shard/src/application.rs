@@ -85,13 +85,7 @@ pub trait Application: 'static {
         None
     }
     /// Opens a connection with a state that another program saved. `false` if the state is not understood; the connection is closed then.
-    fn adopt(
-        &mut self,
-        _key: SlotKey,
-        _saved: &[u8],
-        _now: Instant,
-        _out: &mut ConnectionWriter,
-    ) -> bool {
+    fn adopt(&mut self, _key: SlotKey, _saved: &[u8], _now: Instant) -> bool {
         false
     }
     /// The server stops, or sends a client away: closes an open connection.

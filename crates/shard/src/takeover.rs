@@ -132,6 +132,6 @@ impl FrozenShards {
 }
 
 /// Calls of [`FrozenShards::take`] that wait for a shard.
-const COMMANDS_MAX: usize = 16;
+const COMMANDS_MAX: usize = 4;
 
 const NO_LIMIT: usize = 0;

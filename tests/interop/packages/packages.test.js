@@ -180,7 +180,7 @@ test('the package on a clean Debian: install, publish, reload, upgrade, purge', 
   });
 
   const unit = '/lib/systemd/system/fanwire.service';
-  run('systemd-analyze', 'verify', '--man=no', '--root', root, unit);
+  for (const one of [unit, '/lib/systemd/system/fanwire-upgrade.service']) run('systemd-analyze', 'verify', '--man=no', '--root', root, one);
   run('systemd-analyze', 'security', '--offline=true', '--threshold=15', path.join(root, unit));
   inside('logrotate', '--debug', '/etc/logrotate.d/fanwire');
 
@@ -235,14 +235,15 @@ test('an upgrade with an old key, a port that is taken, a value that is wrong, o
   const root = path.join(folder, 'bookworm');
   const config = path.join(root, 'etc/fanwire/fanwire.yaml');
   // In place of systemd, which is not process 1 here: a restart is the unit's command, for two seconds; `try-restart` of a server that
-  // is stopped does nothing.
+  // is stopped does nothing, and its unit for upgrades fails, as it does for a server that cannot be handed over.
   mkdirSync(path.join(root, 'run/systemd/system'), { recursive: true });
   const systemctl = path.join(root, 'usr/local/bin/systemctl');
   writeFileSync(systemctl, `#!/bin/sh
 echo "$*" >> /tmp/asked
 case "$1" in
   try-restart) [ ! -e /tmp/stopped ] || exit 0 ;;
-  start | restart) ;;
+  start) [ -e /tmp/movable ]; exit ;;
+  restart) ;;
   *) exit 0 ;;
 esac
 timeout 2 fanwire serve --config /etc/fanwire/fanwire.yaml
@@ -264,13 +265,19 @@ timeout 2 fanwire serve --config /etc/fanwire/fanwire.yaml
 
   const old = upgrade(`${address}\nengine: { redis: { feed_connections: 2 } }`);
   assert.match(old.said, /engine\.redis\.feed_connections.*engine\.redis\.pubsub_connections/);
-  assert.deepEqual([...old.asked], ['daemon-reload', 'try-restart fanwire.service', 'ran']);
+  const tried = ['daemon-reload', 'start fanwire-upgrade.service', 'try-restart fanwire.service'];
+  assert.deepEqual([...old.asked], [...tried, 'ran']);
   assert.doesNotMatch(old.said, /did not start/);
 
   const stopped = path.join(root, 'tmp/stopped');
   writeFileSync(stopped, '');
-  assert.deepEqual([...upgrade(address).asked], ['daemon-reload', 'try-restart fanwire.service'], 'a stopped server is not started');
+  assert.deepEqual([...upgrade(address).asked], tried, 'a stopped server is not started');
   rmSync(stopped);
+
+  const movable = path.join(root, 'tmp/movable');
+  writeFileSync(movable, '');
+  assert.deepEqual([...upgrade(address).asked], tried.slice(0, 2), 'a server that was handed over is not restarted');
+  rmSync(movable);
 
   const listener = createServer().listen(0, '127.0.0.1');
   await once(listener, 'listening');

@@ -161,6 +161,28 @@ fn the_unit_calls_commands_that_there_are_and_waits_for_the_end() {
     assert!(descriptors >= 1_000_000);
 }
 
+#[test]
+fn the_action_of_the_unit_asks_where_the_server_listens() {
+    let unit = text("fanwire.service");
+    let action = text("fanwire-upgrade.service");
+    let folder = setting(&unit, "RuntimeDirectory");
+    assert_eq!(setting(&action, "Environment"), format!("RUNTIME_DIRECTORY=/run/{folder}"));
+    for key in ["User", "Group", "EnvironmentFile"] {
+        assert_eq!(setting(&action, key), setting(&unit, key));
+    }
+    let mut words: Vec<_> = setting(&action, "ExecStart").split(' ').skip(1).collect();
+    assert_eq!(words, ["upgrade", "--config", "/etc/fanwire/fanwire.yaml"]);
+    let config = path("fanwire.yaml").into_os_string().into_string().expect("UTF-8");
+    words[2] = &config;
+    let (code, _, error) = run(&words);
+    assert_ne!(code, 0);
+    assert!(error.contains("it is not known where the server can be asked"), "{error}");
+    assert_eq!(setting(&unit, "Type"), "notify");
+    assert_eq!(setting(&unit, "NotifyAccess"), "main");
+    assert_eq!(setting(&unit, "StateDirectory"), "fanwire");
+    assert_eq!(setting(&unit, "StateDirectoryMode"), "0700");
+}
+
 /// Returns the value of a key in a unit.
 pub(crate) fn setting<'a>(unit: &'a str, key: &str) -> &'a str {
     let row = unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));

@@ -9,6 +9,8 @@ mod faults;
 mod publisher;
 mod world;
 
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 use fanwire_testing::wait_for;
@@ -20,12 +22,12 @@ fn clients_notice_nothing_of_ten_upgrades() {
     let mut world = World::start("upgrades", &[]);
     world.connect(number("CLIENTS", 48), number("STREAMS", 6));
     world.publish_for(Duration::from_millis(300));
-    println!("before: {:?}", world.take_delays());
+    println!("before: {}", world.take_delays());
     let mut pids = vec![world.pid()];
     for _ in 0..10 {
         let answer = world.while_publishing(|server| server.upgrade(&[])).expect("it is upgraded");
         assert!(answer.contains("serves now, with"), "{answer}");
-        println!("while it was upgraded: {:?}", world.take_delays());
+        println!("while it was upgraded: {}", world.take_delays());
         let pid = wait_for(|| world.pid_other_than(&pids), PATIENCE);
         pids.push(pid);
     }
@@ -47,6 +49,27 @@ fn a_check_counts_connections_and_changes_nothing() {
     assert_eq!(world.pid(), pid);
     world.publish_for(Duration::from_millis(100));
     world.check_everything_arrived();
+}
+
+#[test]
+fn a_service_manager_learns_the_process_that_serves() {
+    let name = format!("fanwire-takeover-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).expect("a short name");
+    let manager = UnixDatagram::bind_addr(&address).expect("a new socket");
+    manager.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
+    let world = World::start_with("manager", &[], &[("NOTIFY_SOCKET", &format!("@{name}"))]);
+    let before = world.pid();
+    world.server().upgrade(&[]).expect("it is upgraded");
+    let pid = wait_for(|| world.pid_other_than(&[before]), PATIENCE);
+    let receive = |_| {
+        let mut message = [0; 64];
+        let length = manager.recv(&mut message).expect("a datagram");
+        String::from_utf8(message[..length].to_vec()).expect("text")
+    };
+    let mut messages: Vec<String> = (0..3).map(receive).collect();
+    // Both processes say that they are ready.
+    messages.sort();
+    assert_eq!(messages, [format!("MAINPID={pid}").as_str(), "READY=1", "READY=1"]);
 }
 
 #[test]

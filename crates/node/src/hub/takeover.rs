@@ -27,19 +27,9 @@ impl Hub {
         }
     }
 
-    /// Whether a session can move to another program now. It cannot while a command of its client is not finished, with a subscription to
-    /// a shared poll, and if something around the node [stays](fanwire_policy::hooks::Hooks::stays) here.
-    pub fn can_move(&mut self, key: ConnectionKey) -> bool {
-        self.node.refresh_settings(&mut self.settings);
-        let table = &self.session_table;
-        table.session(key).is_some()
-            && !table.pending.has_unfinished(key.index)
-            && !stays(&self.node, &self.settings, table, key.index)
-    }
-
-    /// The state of a session for another program, when the inbox of the shard is empty. `None` if it [cannot move](Self::can_move).
+    /// The state of a session for another program, when the inbox of the shard is empty. `None` if it [cannot move](can_move).
     pub fn save(&mut self, key: ConnectionKey, now: Instant) -> Option<Vec<u8>> {
-        if !self.can_move(key) {
+        if !can_move(self, key) {
             return None;
         }
         let table = &self.session_table;
@@ -64,6 +54,16 @@ impl Hub {
         Adoption { node, table: &mut self.session_table, key, now }.adopt(checked);
         true
     }
+}
+
+/// Whether a session can move to another program now. It cannot while a command of its client is not finished, with a subscription to a
+/// shared poll, and if something around the node [stays](fanwire_policy::hooks::Hooks::stays) here.
+pub fn can_move(hub: &mut Hub, key: ConnectionKey) -> bool {
+    hub.node.refresh_settings(&mut hub.settings);
+    let table = &hub.session_table;
+    table.session(key).is_some()
+        && !table.pending.has_unfinished(key.index)
+        && !stays(&hub.node, &hub.settings, table, key.index)
 }
 
 /// Whether a session has a subscription that cannot move.

@@ -272,7 +272,7 @@ impl<A: Application> Turn<A> {
         self.out.connections.insert(connection);
         let connection = &mut self.out.connections[key.index as usize];
         self.out.sockets.resume(connection, key.index, &record.begun, &record.queued);
-        if !self.application.adopt(key, &record.application, self.out.now, &mut self.out) {
+        if !self.application.adopt(key, &record.application, self.out.now) {
             drop(self.out.remove(key.index));
             return None;
         }

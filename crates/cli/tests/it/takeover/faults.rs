@@ -5,7 +5,8 @@
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Command;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use fanwire_testing::{pause, wait_for};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
@@ -19,12 +20,6 @@ fn install(server: &Server, script: &str) {
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a writable folder");
     let executable = std::fs::Permissions::from_mode(0o700);
     std::fs::set_permissions(&path, executable).expect("it is there");
-}
-
-/// Puts the binary back.
-fn install_binary(server: &Server) {
-    std::fs::remove_file(server.program()).expect("it is there");
-    symlink(env!("CARGO_BIN_EXE_fanwire"), server.program()).expect("a writable folder");
 }
 
 /// A script that writes its process into a file and becomes the binary.
@@ -42,9 +37,9 @@ fn new_pid(server: &Server) -> u32 {
     wait_for(|| read().ok_or("the new program was not started"), PATIENCE)
 }
 
-fn kill(pid: u32) {
+fn signal(name: &str, pid: u32) {
     // It may have ended.
-    let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).output();
+    let _ = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).output();
 }
 
 #[test]
@@ -117,42 +112,86 @@ fn an_engine_in_redis_stays_where_it_is() {
     assert!(answer.is_err_and(|reason| reason.contains("restart it; its clients recover")));
 }
 
+/// A fault at a random moment of an upgrade.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    KillOld,
+    KillNew,
+    /// The new program hangs until the old one gives up, or until it has everything.
+    HangNew,
+    /// The new program hangs for a random time.
+    PauseNew,
+}
+
+const FAULTS: [Fault; 4] = [Fault::KillOld, Fault::KillNew, Fault::HangNew, Fault::PauseNew];
+
+impl Fault {
+    fn strike(self, old: u32, new: u32, chance: &mut StdRng) {
+        match self {
+            Self::KillOld => signal("KILL", old),
+            Self::KillNew => signal("KILL", new),
+            Self::HangNew => signal("STOP", new),
+            Self::PauseNew => {
+                signal("STOP", new);
+                pause(Duration::from_millis(chance.random_range(0..2_000)));
+                signal("CONT", new);
+            }
+        }
+    }
+}
+
 #[test]
-fn a_program_that_is_killed_at_any_moment_leaves_the_other_one() {
-    for seed in 0..number("SEEDS", 6) as u64 {
-        let mut chance = StdRng::seed_from_u64(seed);
-        let mut world = World::start(&format!("killed-{seed}"), &[]);
-        world.connect(12, 2);
-        world.publish_for(Duration::from_millis(50));
-        let old = world.pid();
-        let kills_old = seed.is_multiple_of(2);
-        let delay = Duration::from_micros(chance.random_range(0..KILL_WITHIN_US));
-        install_named(world.server());
-        let answer = world.while_publishing(|server| {
-            std::thread::scope(|scope| {
-                let upgrade = scope.spawn(|| server.upgrade(&[]));
-                let new = new_pid(server);
-                pause(delay);
-                kill(if kills_old { old } else { new });
-                upgrade.join().expect("no panic")
-            })
-        });
-        println!(
-            "seed {seed}: {} killed after {delay:?}: {answer:?}",
-            if kills_old { "old" } else { "new" }
-        );
-        if !kills_old && answer.is_err() {
+fn after_a_fault_at_any_moment_one_program_serves() {
+    let seeds = number("SEEDS", FAULTS.len()) as u64;
+    let next = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..FAULTS.len() {
+            scope.spawn(|| {
+                let mut seed = next.fetch_add(1, SeqCst);
+                while seed < seeds {
+                    strike_during_an_upgrade(seed);
+                    seed = next.fetch_add(1, SeqCst);
+                }
+            });
+        }
+    });
+}
+
+fn strike_during_an_upgrade(seed: u64) {
+    let mut chance = StdRng::seed_from_u64(seed);
+    let fault = FAULTS[seed as usize % FAULTS.len()];
+    let mut world = World::start(&format!("fault-{seed}"), &[]);
+    world.connect(number("CLIENTS", 12), number("STREAMS", 2));
+    let first = world.pid();
+    let begun = Instant::now();
+    world.server().upgrade(&[]).expect("nothing stands in the way");
+    let usual = begun.elapsed();
+    let old = wait_for(|| world.pid_other_than(&[first]), PATIENCE);
+    world.publish_for(Duration::from_millis(50));
+    install_named(world.server());
+    let delay = usual.mul_f64(chance.random_range(0.0..1.0));
+    let answer = world.while_publishing(|server| {
+        std::thread::scope(|scope| {
+            let upgrade = scope.spawn(|| server.upgrade(&[]));
+            let new = new_pid(server);
+            pause(delay);
+            fault.strike(old, new, &mut chance);
+            let answer = upgrade.join().expect("no panic");
+            // It may be the one that serves.
+            signal("CONT", new);
+            answer
+        })
+    });
+    println!("seed {seed}: {fault:?} after {delay:?} of {usual:?}: {answer:?}");
+    match (fault, &answer) {
+        (Fault::KillOld, _) => world.check_one_serves(old),
+        (_, Err(_)) => {
             assert_eq!(world.pid(), old);
             // It served all the time.
             world.check_everything_arrived();
         }
-        // A new program that is killed when it serves is a server that is killed.
-        if kills_old {
-            world.check_one_serves(old);
-        }
-        install_binary(world.server());
+        // It is a server that is killed.
+        (Fault::KillNew, Ok(_)) => {}
+        (_, Ok(_)) => world.check_everything_arrived(),
     }
 }
-
-/// Most of a takeover on a machine that is not busy. A later kill finds one program that serves.
-const KILL_WITHIN_US: u64 = 300_000;

@@ -3,17 +3,19 @@
 //! Uses blocking sockets, which are kept open. Never: what a client must have.
 //! Changed here: the content of a publication, and what its delay is.
 
+use std::fmt::{Display, Formatter};
 use std::io::ErrorKind::{ConnectionRefused, UnexpectedEof};
 use std::io::{BufRead as _, BufReader, Read as _, Result, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fanwire_testing::{pause, wait_for};
 use serde_json::{Value, json};
 
-use super::world::{PATIENCE, PUBLISHERS, number};
+use super::world::{PATIENCE, number};
 
 /// The number of the last publication.
 #[derive(Default)]
@@ -65,42 +67,76 @@ impl Delays {
 }
 
 /// Milliseconds from the planned time of publications to their deliveries.
-#[derive(Debug)]
 pub(super) struct DelaySummary {
-    pub(super) deliveries: u64,
-    pub(super) p50_ms: usize,
-    pub(super) p99_ms: usize,
-    pub(super) max_ms: usize,
+    deliveries: u64,
+    p50_ms: usize,
+    p99_ms: usize,
+    max_ms: usize,
+}
+
+impl Display for DelaySummary {
+    fn fmt(&self, out: &mut Formatter<'_>) -> std::fmt::Result {
+        let Self { deliveries, p50_ms, p99_ms, max_ms } = self;
+        write!(
+            out,
+            "{deliveries} deliveries, {p50_ms} ms (p50), {p99_ms} ms (p99), {max_ms} ms (max)"
+        )
+    }
 }
 
 /// Publishes into every `PUBLISHERS`-th channel, in turn, at planned times: one that waits for the server is late for the next ones.
-pub(super) struct Publisher {
+struct Publisher {
     connection: ApiConnection,
     channels: Arc<Vec<Channel>>,
     first: usize,
+    /// How many it has published.
+    count: Arc<AtomicUsize>,
     stop: Arc<AtomicBool>,
 }
 
-impl Publisher {
-    pub(super) fn new(
-        address: SocketAddr,
-        channels: Arc<Vec<Channel>>,
-        first: usize,
-        stop: Arc<AtomicBool>,
-    ) -> Self {
-        Self { connection: ApiConnection { address, socket: None }, channels, first, stop }
+/// The state of all publishers between their runs.
+pub(super) struct Publishers {
+    address: SocketAddr,
+    channels: Arc<Vec<Channel>>,
+    /// How many each has published.
+    counts: [Arc<AtomicUsize>; PUBLISHERS],
+}
+
+impl Publishers {
+    pub(super) fn new(address: SocketAddr, channels: Arc<Vec<Channel>>) -> Self {
+        Self { address, channels, counts: Default::default() }
     }
 
-    pub(super) fn run(mut self) {
+    /// Lets all publish until `stop`.
+    pub(super) fn start(&self, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
+        let start = |(first, count): (usize, &Arc<AtomicUsize>)| {
+            let publisher = Publisher {
+                connection: ApiConnection { address: self.address, socket: None },
+                channels: Arc::clone(&self.channels),
+                first,
+                count: Arc::clone(count),
+                stop: Arc::clone(stop),
+            };
+            std::thread::spawn(|| publisher.run())
+        };
+        self.counts.iter().enumerate().map(start).collect()
+    }
+}
+
+impl Publisher {
+    fn run(mut self) {
         let interval_us = PUBLISHERS as u64 * 1_000_000 / number("RATE", 400) as u64;
         let mut planned_us = now_us() + self.first as u64 * interval_us / PUBLISHERS as u64;
-        for channel in (self.first..self.channels.len()).step_by(PUBLISHERS).cycle() {
+        let own = (self.first..self.channels.len()).step_by(PUBLISHERS);
+        let begin = self.count.load(SeqCst) % own.len();
+        for channel in own.cycle().skip(begin) {
             pause(Duration::from_micros(planned_us.saturating_sub(now_us())));
             if self.stop.load(SeqCst) {
                 return;
             }
             let number = self.channels[channel].0.fetch_add(1, SeqCst) + 1;
             self.publish(channel, Content { number, planned_us });
+            self.count.fetch_add(1, SeqCst);
             planned_us += interval_us;
         }
     }
@@ -177,3 +213,5 @@ fn now_us() -> u64 {
 static CLOCK: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 const DELAYS_MS: usize = 5_000;
+
+const PUBLISHERS: usize = 8;

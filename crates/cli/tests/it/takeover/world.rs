@@ -22,7 +22,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-use super::publisher::{Channel, Content, DelaySummary, Delays, Publisher};
+use super::publisher::{Channel, Content, DelaySummary, Delays, Publishers};
 use crate::run;
 use crate::started::process::{Folder, Process};
 
@@ -44,6 +44,7 @@ pub(super) struct Server {
 pub(super) struct World {
     server: Server,
     runtime: Runtime,
+    publishers: Publishers,
     channels: Arc<Vec<Channel>>,
     received: Vec<Arc<Received>>,
     delays: Arc<Delays>,
@@ -122,19 +123,27 @@ impl Drop for Server {
 
 impl World {
     pub(super) fn start(name: &str, flags: &[&str]) -> Self {
+        Self::start_with(name, flags, &[])
+    }
+
+    /// Starts a server that has these variables.
+    pub(super) fn start_with(name: &str, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let folder = Folder::new(name);
         let config = folder.write("fanwire.yaml", &config(&folder));
         let program = format!("{}/fanwire", folder.path());
         symlink(env!("CARGO_BIN_EXE_fanwire"), &program).expect("a writable folder");
         let mut command = Command::new(program);
-        command.env_clear().args(["serve", "--config", &config]).args(flags);
+        command.env_clear().envs(variables.iter().copied());
+        command.args(["serve", "--config", &config]).args(flags);
         let first = Process::serve(&mut command);
         let address = first.address.parse().expect("an address");
-        let channels = (0..number("CHANNELS", 24)).map(|_| Channel::default()).collect();
+        let channels: Vec<_> = (0..number("CHANNELS", 24)).map(|_| Channel::default()).collect();
+        let channels = Arc::new(channels);
         Self {
             server: Server { _first: first, folder, address },
             runtime: Runtime::new().expect("threads"),
-            channels: Arc::new(channels),
+            publishers: Publishers::new(address, Arc::clone(&channels)),
+            channels,
             received: Vec::new(),
             delays: Arc::default(),
             faults: Arc::default(),
@@ -251,14 +260,7 @@ impl World {
     /// Publishes at a rate until `work` is done, and a little longer.
     pub(super) fn while_publishing<T>(&self, work: impl FnOnce(&Server) -> T) -> T {
         let stop = Arc::new(AtomicBool::new(false));
-        let publishers: Vec<_> = (0..PUBLISHERS)
-            .map(|first| {
-                let channels = Arc::clone(&self.channels);
-                let publisher =
-                    Publisher::new(self.server.address, channels, first, Arc::clone(&stop));
-                std::thread::spawn(|| publisher.run())
-            })
-            .collect();
+        let publishers = self.publishers.start(&stop);
         let done = work(&self.server);
         stop.store(true, SeqCst);
         for publisher in publishers {
@@ -269,12 +271,19 @@ impl World {
 
     /// The delays of all deliveries so far, which it forgets. Waits until each client has everything.
     pub(super) fn take_delays(&self) -> DelaySummary {
-        self.check_everything_arrived();
+        self.check_arrivals();
         self.delays.take()
     }
 
-    /// Waits until each client has the last publication of its channel. None saw anything else.
+    /// Each client has got something, and then everything.
     pub(super) fn check_everything_arrived(&self) {
+        self.check_arrivals();
+        let deaf = self.received.iter().filter(|received| received.first.load(SeqCst) == 0).count();
+        assert_eq!(deaf, 0, "each client got something");
+    }
+
+    /// Waits until each client has the last publication of its channel. None saw anything else.
+    fn check_arrivals(&self) {
         let missing = || {
             let late = self.received.iter().find(|received| {
                 received.last.load(SeqCst) != self.channels[received.channel].0.load(SeqCst)
@@ -287,8 +296,6 @@ impl World {
         };
         wait_for(|| if faults().0 > 0 { Ok(()) } else { missing() }, PATIENCE);
         assert_eq!(faults(), (0, Vec::new()));
-        let deaf = self.received.iter().filter(|received| received.first.load(SeqCst) == 0).count();
-        assert_eq!(deaf, 0, "each client got something");
     }
 
     /// A process has ended, perhaps with connections: another one serves, and no client got a publication twice or in another order.
@@ -435,5 +442,4 @@ fn config(folder: &Folder) -> String {
     )
 }
 
-pub(super) const PUBLISHERS: usize = 8;
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);

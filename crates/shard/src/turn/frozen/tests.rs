@@ -468,13 +468,7 @@ impl Application for Counter {
         session.map(|(_, count)| count.to_le_bytes().to_vec())
     }
 
-    fn adopt(
-        &mut self,
-        key: SlotKey,
-        saved: &[u8],
-        _now: Instant,
-        _out: &mut ConnectionWriter,
-    ) -> bool {
+    fn adopt(&mut self, key: SlotKey, saved: &[u8], _: Instant) -> bool {
         let Ok(count) = saved.try_into() else { return false };
         self.sessions.push((key, u32::from_le_bytes(count)));
         true
