@@ -109,7 +109,8 @@ impl Publishers {
 
     /// Lets all publish until `stop`.
     pub(super) fn start(&self, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
-        let start = |(first, count): (usize, &Arc<AtomicUsize>)| {
+        let mut threads = Vec::new();
+        for (first, count) in self.counts.iter().enumerate() {
             let publisher = Publisher {
                 connection: ApiConnection { address: self.address, socket: None },
                 channels: Arc::clone(&self.channels),
@@ -117,9 +118,9 @@ impl Publishers {
                 count: Arc::clone(count),
                 stop: Arc::clone(stop),
             };
-            std::thread::spawn(|| publisher.run())
-        };
-        self.counts.iter().enumerate().map(start).collect()
+            threads.push(std::thread::spawn(|| publisher.run()));
+        }
+        threads
     }
 }
 
