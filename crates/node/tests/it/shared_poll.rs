@@ -295,6 +295,35 @@ fn keys_leave_some_time_after_their_signature_expired() {
     assert_eq!(keys, Some(1), "only b");
 }
 
+#[test]
+fn values_are_sent_whole_to_a_client_that_asks_for_deltas() {
+    let mut subject = Subject::new(PollMode::Versioned, |options| {
+        let namespace = &mut options.channel.without_namespace;
+        namespace.allowed_delta_types = vec!["fossil".into()];
+        namespace.delta_publish = true;
+    });
+    subject.play(
+        r#"
+        ada > {"id":3,"unsubscribe":{"channel":"p"}}
+        ada < {"id":3,"unsubscribe":{}}
+        ada > {"id":4,"subscribe":{"channel":"p","type":4,"delta":"fossil"}}
+        ada < {"id":4,"subscribe":{"type":4}}
+        ada tracks a:0
+    "#,
+    );
+    let value = r#"{"price":12,"currency":"EUR"}"#;
+    for version in [5, 6] {
+        // The cycle after a poll leaves the key out once.
+        while subject.run().is_empty() {
+            subject.wait(10);
+        }
+        subject.answer("", &[("a", version, value)]);
+        subject.play(&format!(
+            r#"ada < {{"push":{{"channel":"p","pub":{{"data":{value},"key":"a","version":{version}}}}}}}"#
+        ));
+    }
+}
+
 /// Values have no tags, so a filter on a tag hides all of them.
 #[test]
 fn a_filter_of_the_server_applies_to_values() {
