@@ -215,9 +215,14 @@ const COMMON_SETTINGS = {
   websocket: { compression_verify: true },
 };
 
+/** Folders of servers, also of those that did not start; the end of the tests removes them. */
+const folders = new Set();
+process.on('exit', () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
+
 /** Starts the program in a new folder with `settings` in its config.json and further files, and keeps what it prints. */
 function launch(programArguments, settings, environment = {}, files = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), 'fanwire-'));
+  folders.add(folder);
   writeFileSync(path.join(folder, 'config.json'), JSON.stringify(settings, null, 2));
   for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, name), text);
   return launchIn(folder, programArguments, environment);

@@ -66,7 +66,7 @@ struct SnapshotCounters {
     saved_at_ms: AtomicU64,
 }
 
-/// What a start has found, before there is a broker.
+/// The files and the state that a start has found, before there is a broker.
 pub(crate) struct Opened {
     files: Files,
     interval: Duration,
@@ -329,9 +329,13 @@ impl Snapshots {
         PausedSnapshots { current: self.current.lock() }
     }
 
-    /// Makes the last snapshot, after the last delivery, of a server that had so many connections. With it every position goes on.
+    /// Makes the last snapshot, after the last delivery, of a server that had so many connections. With it every position goes on. Another
+    /// server can then take the file, also while tasks of this one still run down and read the metrics.
     pub(crate) fn finish(&self, connections: u64) {
         let mut current = self.current.lock();
+        if current.is_finished {
+            return; // the file belongs to the program that took over
+        }
         let mut saved = Ok(());
         for _ in 0..FINISHES_MAX {
             current.generation += 1;
@@ -349,6 +353,7 @@ impl Snapshots {
             saved = self.files.sync_folder();
         }
         self.log(saved);
+        self.files.unlock();
     }
 
     /// The head of a snapshot; of the last one with the connections that the stop closes.
@@ -390,7 +395,7 @@ impl Snapshots {
         self.connections_before
     }
 
-    /// What the metrics show.
+    /// The readings that the metrics show.
     pub(crate) fn readings(&self) -> SnapshotReadings {
         let SnapshotCounters { failures, bytes, took_ms, saved_at_ms } = &self.counters;
         let saved_at_ms = saved_at_ms.load(Relaxed);

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use clap::ValueEnum as _;
 use fanwire_config::load;
+use fanwire_testing::Folder;
 
 use super::{converted, quoted, yaml};
 use crate::arguments::Job;
@@ -14,14 +15,13 @@ use crate::arguments::Job;
 #[test]
 fn a_file_of_each_job_and_format_is_the_same_configuration_without_findings() {
     let snapshot = Path::new("/var/lib/it's \"mine\"/snapshot");
+    let folder = Folder::new("init");
     for job in Job::value_variants() {
         let [first, rest @ ..] = ["yaml", "json", "toml"].map(|extension| {
-            let path = std::env::temp_dir()
-                .join(format!("fanwire-init-{job:?}-{}.{extension}", std::process::id()));
+            let path = folder.join(format!("config.{extension}"));
             let text = converted(&path, yaml(*job, &"s".repeat(43), &"k".repeat(32), snapshot));
             std::fs::write(&path, text.expect("a format")).expect("the folder is writable");
             let loaded = load(Some(&path), std::iter::empty(), &[]);
-            std::fs::remove_file(&path).expect("it was written");
             loaded.unwrap_or_else(|error| panic!("{job:?}, {extension}: {error}"))
         });
         assert_eq!(first.1, [], "{job:?}");

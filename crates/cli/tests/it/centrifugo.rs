@@ -9,11 +9,11 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Command, Output, Stdio};
 
-use fanwire_testing::wait_for;
+use fanwire_testing::{Folder, wait_for};
 use serde_json::Value;
 
 use super::serve::{request, send, status};
-use super::started::process::{Folder, Process};
+use super::started::process::Process;
 use super::{fanwire, run};
 
 /// A folder with a link `centrifugo` to the binary, in which commands run.

@@ -9,11 +9,11 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use fanwire_testing::{free_port, wait_for};
+use fanwire_testing::{Folder, free_port, wait_for};
 use serde_json::{Value, json};
 
 use super::started::PATIENCE;
-use super::started::process::{Folder, Process};
+use super::started::process::Process;
 use super::{fanwire, run};
 
 /// A fault, and the lines of configuration that cause it.

@@ -5,10 +5,11 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use fanwire_testing::Folder;
 use serde_json::json;
 
 use super::started::chat_client::ChatClient;
-use super::started::process::{Folder, Process};
+use super::started::process::Process;
 use super::{fanwire, run};
 
 #[test]
@@ -105,6 +106,7 @@ const ORIGIN: &str = "https://app.example.com";
 const SECRET: &str = "a-secret-of-this-test-with-32-bytes";
 const CONFIG: &str = "
 http_server: {address: 127.0.0.1, port: 0}
+shutdown: {timeout: 1s}
 client:
   token: {hmac_secret_key: a-secret-of-this-test-with-32-bytes}
   allowed_origins: [\"https://app.example.com\"]

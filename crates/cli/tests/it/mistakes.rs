@@ -5,11 +5,12 @@
 
 use std::fmt::Write as _;
 
+use fanwire_testing::Folder;
 use serde_json::Value;
 
 use super::serve::request;
 use super::started::chat_client::{ChatClient, handshake};
-use super::started::process::{Folder, Process};
+use super::started::process::Process;
 use super::{fanwire, run};
 
 #[test]

@@ -7,11 +7,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::time::Instant;
 
+use fanwire_testing::Folder;
 use serde_json::{Value, json};
 
 use super::fanwire;
 use super::started::chat_client::{ChatClient, handshake};
-use super::started::process::{Folder, Process};
+use super::started::process::Process;
 use super::started::{PATIENCE, api};
 
 struct Server {

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::process::Command;
 use std::time::Duration;
 
-use fanwire_testing::wait_for;
+use fanwire_testing::{Folder, wait_for};
 use serde_json::{Value, json};
 
 use super::fanwire;
-use super::started::process::{Folder, Process};
+use super::started::process::Process;
 use crate::serve::request;
 
 /// Executes a command of the server API and returns its result, or null.

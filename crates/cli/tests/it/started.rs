@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use fanwire_testing::wait_for;
+use fanwire_testing::{Folder, wait_for};
 use serde_json::{Value, json};
 
 use self::chat_client::{ChatClient, handshake};
-use self::process::{Folder, Process, Redis, no_redis};
+use self::process::{Process, Redis, no_redis};
 use super::deploy::{compose, nodes, setting, text};
 use super::serve::{request, status};
 use super::{fanwire, run};

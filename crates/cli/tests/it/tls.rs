@@ -9,11 +9,12 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Instant;
 
+use fanwire_testing::Folder;
 use serde_json::json;
 
 use super::fanwire;
 use super::started::PATIENCE;
-use super::started::process::{Folder, Process};
+use super::started::process::Process;
 
 const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/keys/");
 

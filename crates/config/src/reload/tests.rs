@@ -3,6 +3,7 @@
 //! Uses `LoadedConfig` without files. Never: a server.
 //! Whether a key can change is also changed here.
 
+use fanwire_testing::Folder;
 use serde_json::json;
 
 use super::super::entries;
@@ -204,15 +205,14 @@ fn an_unknown_key_and_an_emptied_file_change_nothing() {
         error.to_string().contains("log.levle is not a known key, did you mean log.level?"),
         "{error}"
     );
-    let path = std::env::temp_dir().join(format!("fanwire-empty-{}.yaml", std::process::id()));
+    let folder = Folder::new("empty");
     for text in ["", "# nothing\n"] {
-        std::fs::write(&path, text).expect("the folder for tests is writable");
-        let Err(error) = before.reload(Some(&path), std::iter::empty(), &[]) else {
+        let path = folder.write("config.yaml", text);
+        let Err(error) = before.reload(Some(Path::new(&path)), std::iter::empty(), &[]) else {
             panic!("it is empty")
         };
         assert!(error.to_string().contains("there is no key in the file any more"), "{error}");
     }
-    std::fs::remove_file(path).expect("it was written");
 }
 
 #[test]

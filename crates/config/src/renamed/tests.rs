@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use fanwire_testing::Folder;
 use serde_json::{Value as Json, json};
 
 use super::{PROXIES, RENAMED, about, is_configuration, renamed, renamed_in_namespace};
@@ -64,12 +65,10 @@ fn a_file_of_nothing_but_old_keys_stops_the_start() {
 
 #[test]
 fn a_file_of_another_program_is_no_configuration() {
+    let folder = Folder::new("recognised");
     let check = |text: &str, expect: bool| {
-        let name = format!("fanwire-recognised-{}.json", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::write(&path, text).expect("the folder is writable");
-        assert_eq!(is_configuration(&path), Ok(expect), "{text}");
-        std::fs::remove_file(&path).expect("it was written");
+        let path = folder.write("config.json", text);
+        assert_eq!(is_configuration(Path::new(&path)), Ok(expect), "{text}");
     };
     check(r#"{"client": {}}"#, true);
     check(r#"{"Client": {"x": 1}, "y": 1}"#, true);

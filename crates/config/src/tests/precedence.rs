@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use fanwire_testing::Folder;
 use serde_json::{Value as Json, json};
 
 use super::super::load::assemble;
@@ -284,10 +285,9 @@ fn an_empty_variable_is_not_set() {
 
 #[test]
 fn a_secret_may_be_in_a_file() {
-    let path = std::env::temp_dir().join(format!("fanwire-secret-{}", std::process::id()));
-    std::fs::write(&path, "from the file\n").expect("the folder for tests is writable");
+    let folder = Folder::new("secret");
+    let name = &*folder.write("key", "from the file\n");
     let flag = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let name = path.to_str().expect("UTF-8");
     let flags = [flag("http_api.key_file", name)];
     let (config, _) = assemble(None, std::iter::empty(), &flags).expect("a good flag");
     assert_eq!(&*config.http_api.key, "from the file");
@@ -306,7 +306,6 @@ fn a_secret_may_be_in_a_file() {
     let unknown = [flag("log.level_file", name)];
     let found = lines(assemble(None, std::iter::empty(), &unknown));
     assert!(found[0].contains("log.level_file is not a known key"), "{found:?}");
-    std::fs::remove_file(path).expect("it was written");
 }
 
 #[test]

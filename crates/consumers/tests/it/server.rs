@@ -9,14 +9,13 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use fanwire_testing::free_port;
+use fanwire_testing::{Folder, free_port};
 
 /// A process with a folder and a port.
 pub(crate) struct QueueServer {
     child: Child,
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Folder,
     pub(crate) port: u16,
     start: fn(&Path, u16) -> Child,
     /// Signal that ends it as a crash does.
@@ -24,24 +23,24 @@ pub(crate) struct QueueServer {
 }
 
 impl QueueServer {
-    fn new(start: fn(&Path, u16) -> Child, folder: PathBuf, crash: &'static str) -> Self {
+    fn new(start: fn(&Path, u16) -> Child, folder: Folder, crash: &'static str) -> Self {
         let port = free_port();
         Self { child: start(&folder, port), folder, port, start, crash }
     }
 
     /// PostgreSQL, which refuses to run as root: then another user runs it.
     pub(crate) fn postgres() -> Self {
-        Self::postgres_in(folder("postgres"))
+        Self::postgres_in(Folder::new("postgres"))
     }
 
     /// PostgreSQL that accepts TLS.
     pub(crate) fn postgres_with_tls() -> Self {
-        Self::postgres_in(with_keys(folder("postgres")))
+        Self::postgres_in(with_keys(Folder::new("postgres")))
     }
 
-    fn postgres_in(folder: PathBuf) -> Self {
+    fn postgres_in(folder: Folder) -> Self {
         if let Some((user, group)) = other_user() {
-            chown(&folder, Some(user), Some(group)).expect("root gives folders away");
+            chown(&*folder, Some(user), Some(group)).expect("root gives folders away");
         }
         let mut initdb = as_other_user(&program_of_postgres("initdb"));
         initdb.args(["--auth=trust", "--username=app", "--no-sync", "--encoding=UTF8", "-D"]);
@@ -52,29 +51,29 @@ impl QueueServer {
 
     /// PgBouncer in transaction mode before a PostgreSQL.
     pub(crate) fn pgbouncer(database: &Self) -> Self {
-        let folder = folder("pgbouncer");
+        let folder = Folder::new("pgbouncer");
         std::fs::write(folder.join("database"), database.port.to_string()).expect("a file");
         Self::new(start_pgbouncer, folder, "-KILL")
     }
 
     /// Redis that writes each command to a file.
     pub(crate) fn redis() -> Self {
-        Self::new(start_redis, folder("redis"), "-KILL")
+        Self::new(start_redis, Folder::new("redis"), "-KILL")
     }
 
     /// Redis with TLS only.
     pub(crate) fn redis_with_tls() -> Self {
-        Self::new(start_redis, with_keys(folder("redis")), "-KILL")
+        Self::new(start_redis, with_keys(Folder::new("redis")), "-KILL")
     }
 
     /// NATS with JetStream, which the step `nats` of `cargo xtask test` builds.
     pub(crate) fn nats() -> Self {
-        Self::new(start_nats, folder("nats"), "-KILL")
+        Self::new(start_nats, Folder::new("nats"), "-KILL")
     }
 
     /// NATS that asks for TLS.
     pub(crate) fn nats_with_tls() -> Self {
-        Self::new(start_nats, with_keys(folder("nats")), "-KILL")
+        Self::new(start_nats, with_keys(Folder::new("nats")), "-KILL")
     }
 
     /// Ends it without a shutdown.
@@ -107,7 +106,6 @@ impl Drop for QueueServer {
         if self.child.try_wait().ok().flatten().is_none() {
             self.crash();
         }
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -234,7 +232,7 @@ fn as_other_user(program: &Path) -> Command {
 }
 
 /// Adds a certificate of `localhost` and its key to the folder of a server, which then uses TLS.
-fn with_keys(folder: PathBuf) -> PathBuf {
+fn with_keys(folder: Folder) -> Folder {
     for (name, of_tests) in FILES.iter().zip(["localhost.pem", "localhost.private.pem"]) {
         let file = folder.join(name);
         std::fs::copy(Path::new(KEYS).join(of_tests), &file).expect("a key of the tests");
@@ -253,17 +251,7 @@ fn keys(folder: &Path) -> Option<[String; 2]> {
     are_there.then(|| files.map(|file| file.display().to_string()))
 }
 
-/// A new folder that every user may enter.
-fn folder(of: &str) -> PathBuf {
-    let number = NUMBER.fetch_add(1, Relaxed);
-    let name = format!("fanwire-consumers-{of}-{}-{number}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&folder).expect("a folder for a server");
-    folder
-}
-
 /// The authority of the certificates of servers.
 pub(crate) const CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/keys/ca.pem");
 const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/keys");
 const FILES: [&str; 2] = ["certificate.pem", "key.pem"];
-static NUMBER: AtomicU32 = AtomicU32::new(0);

@@ -6,19 +6,13 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use fanwire_testing::Folder;
+
 use super::*;
 
 const RECORD: [u8; 1000] = [7; 1000];
 const FILE_MAX: u64 = 8 * 1024;
 const DISK_MAX: u64 = 16 * FILE_MAX;
-
-/// An empty place for the folder of one test.
-fn place(name: &str) -> PathBuf {
-    let name = format!("fanwire-closed-logs-{}-{name}", std::process::id());
-    let place = std::env::temp_dir().join(name);
-    let _ = fs::remove_dir_all(&place);
-    place
-}
 
 fn open(folder: &Path) -> LogFiles {
     LogFiles::open(folder.to_owned(), DISK_MAX).expect("the folder is usable")
@@ -30,7 +24,8 @@ fn content(folder: &Path, number: u32) -> Option<Vec<u8>> {
 
 #[test]
 fn the_oldest_file_makes_room_and_others_stay() {
-    let folder = place("rotation");
+    let place = Folder::new("rotation");
+    let folder = place.join("logs");
     let mut files = open(&folder);
     fs::write(folder.join("notes.txt"), [0; 99_999]).expect("writable");
     for number in 0..200_u8 {
@@ -50,23 +45,23 @@ fn the_oldest_file_makes_room_and_others_stay() {
     assert_eq!(mode(folder.clone()), 0o700);
     assert_eq!(mode(folder.join(log_file::name(15))), 0o600);
     assert!(folder.join("notes.txt").exists());
-    let _ = fs::remove_dir_all(folder);
 }
 
 #[test]
 fn a_start_overwrites_nothing() {
-    let folder = place("starts");
+    let place = Folder::new("starts");
+    let folder = place.join("logs");
     for _ in 0..10 {
         open(&folder).append(&RECORD).expect("there is room");
     }
     let bytes = |number| content(&folder, number).map(|content| content.len());
     assert_eq!([bytes(0), bytes(1), bytes(2)], [Some(2000), Some(8000), None]);
-    let _ = fs::remove_dir_all(folder);
 }
 
 #[test]
 fn files_and_folders_that_were_removed_are_made_again() {
-    let folder = place("removed");
+    let place = Folder::new("removed");
+    let folder = place.join("logs");
     let mut files = open(&folder);
     files.append(&RECORD).expect("there is room");
     fs::remove_file(folder.join(log_file::name(0))).expect("it is there");
@@ -81,12 +76,12 @@ fn files_and_folders_that_were_removed_are_made_again() {
     let too_long = vec![0; FILE_MAX as usize + 1];
     let refused = files.append(&too_long).map_err(|error| error.kind());
     assert_eq!(refused, Err(ErrorKind::FileTooLarge));
-    let _ = fs::remove_dir_all(folder);
 }
 
 #[test]
 fn old_files_stay_while_no_new_one_can_be_made() {
-    let folder = place("no-new-file");
+    let place = Folder::new("no-new-file");
+    let folder = place.join("logs");
     let mut files = open(&folder);
     for _ in 0..8 {
         files.append(&RECORD).expect("there is room");
@@ -99,12 +94,12 @@ fn old_files_stay_while_no_new_one_can_be_made() {
     files.append(&RECORD).expect("writing goes on");
     assert_eq!(content(&folder, 0).as_deref(), Some(&RECORD[..]));
     assert_eq!(content(&folder, 1).map(|content| content.len()), Some(8000));
-    let _ = fs::remove_dir_all(folder);
 }
 
 #[test]
 fn logs_are_written_until_an_empty_one_and_others_are_counted() {
-    let folder = place("thread");
+    let place = Folder::new("thread");
+    let folder = place.join("logs");
     let files = open(&folder);
     let (queue, logs) = sync_channel(4);
     for log in [&b"first"[..], &vec![0; FILE_MAX as usize + 1], b"second", b""] {
@@ -114,12 +109,12 @@ fn logs_are_written_until_an_empty_one_and_others_are_counted() {
     write_all(&logs, files, &dropped);
     assert_eq!(content(&folder, 0).as_deref(), Some(&b"firstsecond"[..]));
     assert_eq!(dropped.into_inner(), 8);
-    let _ = fs::remove_dir_all(folder);
 }
 
 #[tokio::test]
 async fn the_thread_starts_with_a_path_alone() {
-    let folder = place("start");
+    let place = Folder::new("start");
+    let folder = place.join("logs");
     let mut config = Config::default();
     assert!(ClosedLogWriter::start(&config).is_ok_and(|writer| writer.is_none()));
     config.recorder.path = folder.display().to_string();
@@ -127,13 +122,12 @@ async fn the_thread_starts_with_a_path_alone() {
     let writer = writer.expect("the folder is usable").expect("a path is set");
     writer.stop().await;
     assert_eq!(content(&folder, 0), Some(Vec::new()));
-    let _ = fs::remove_dir_all(folder);
 }
 
 #[test]
 fn a_folder_that_cannot_be_used_is_an_error() {
-    let file = place("a-file");
+    let place = Folder::new("a-file");
+    let file = place.join("logs");
     fs::write(&file, "").expect("writable");
     assert!(LogFiles::open(file.clone(), DISK_MAX).is_err());
-    let _ = fs::remove_file(file);
 }

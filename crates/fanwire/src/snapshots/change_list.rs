@@ -85,7 +85,7 @@ impl ChangeMarks for ChangeList {
     }
 }
 
-/// What a change after the last snapshot does: it removes the file.
+/// The effect of a change after the last snapshot: it removes the file.
 pub(super) struct LateChange {
     snapshot: PathBuf,
     is_late: AtomicBool,

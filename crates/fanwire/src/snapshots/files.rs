@@ -19,7 +19,7 @@ use super::change_list::ChangeList;
 pub(super) struct Files {
     path: PathBuf,
     folder: PathBuf,
-    /// Locked until the process ends, and the one that takes over.
+    /// Locked until the last snapshot is made, or until the process ends, and the one that takes over.
     lock: File,
 }
 
@@ -55,6 +55,12 @@ impl Files {
 
     pub(super) fn lock_file(&self) -> BorrowedFd<'_> {
         self.lock.as_fd()
+    }
+
+    /// Lets another server take the file. This one writes nothing any more.
+    pub(super) fn unlock(&self) {
+        let unlocked = self.lock.unlock();
+        debug_assert!(unlocked.is_ok(), "the file was locked");
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -28,7 +28,7 @@ pub(super) struct RevocationList {
     epoch: Epoch,
 }
 
-/// What is blocked or revoked, by subject.
+/// Blocks and revocations by subject.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct RevocationEntries(HashMap<EntryKey, RevocationChange>);
 
@@ -219,7 +219,7 @@ const KINDS: [(&str, RevocationKind); 4] = [
 
 const MAGIC: &str = "FANWIRE revocations 1\n";
 
-/// With so many lines more than twice the entries, the file is written again.
+/// The file is written again when it has so many lines more than twice the entries.
 const OLD_LINES_MAX: usize = 10_000;
 
 #[cfg(test)]

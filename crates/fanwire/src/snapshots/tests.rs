@@ -5,12 +5,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 
 use fanwire_broker::{
     Broker, Change, Deliver, DeliverOptions, Position, PublishOptions, Query, Retention,
 };
 use fanwire_node::protocol::{ClientInfo, Publication};
+use fanwire_testing::Folder;
 
 use super::*;
 
@@ -20,15 +20,6 @@ impl Deliver for NoSubscribers {
     fn deliver(&self, _: &str, _: Publication, _: DeliverOptions) {}
 
     fn deliver_join_leave(&self, _: &str, _: Change, _: ClientInfo) {}
-}
-
-/// An empty folder for one test.
-fn place(name: &str) -> PathBuf {
-    let place =
-        std::env::temp_dir().join(format!("fanwire-snapshots-{}-{name}", std::process::id()));
-    let _ = fs::remove_dir_all(&place);
-    fs::create_dir_all(&place).expect("the folder of the system is writable");
-    place
 }
 
 fn config(file: &std::path::Path) -> Config {
@@ -69,7 +60,8 @@ impl Snapshots {
 
 #[test]
 fn after_a_planned_stop_positions_go_on_and_the_file_is_private() {
-    let file = place("planned").join("state");
+    let folder = Folder::new("planned");
+    let file = folder.join("state");
     let first = start(&file);
     let position = first.publish("news");
     let without_stream = first.top("quiet");
@@ -86,7 +78,8 @@ fn after_a_planned_stop_positions_go_on_and_the_file_is_private() {
 
 #[test]
 fn after_a_crash_changed_channels_have_another_epoch_and_others_go_on() {
-    let file = place("crash").join("state");
+    let folder = Folder::new("crash");
+    let file = folder.join("state");
     let first = start(&file);
     let names: Vec<String> = (0..200).map(|number| format!("news{number}")).collect();
     let positions: Vec<Position> = names.iter().map(|name| first.publish(name)).collect();
@@ -106,7 +99,8 @@ fn after_a_crash_changed_channels_have_another_epoch_and_others_go_on() {
 
 #[test]
 fn a_planned_snapshot_is_not_planned_any_more_once_a_process_has_gone_on_from_it() {
-    let file = place("used").join("state");
+    let folder = Folder::new("used");
+    let file = folder.join("state");
     let first = start(&file);
     first.publish("news");
     first.finish(7);
@@ -123,7 +117,8 @@ fn a_planned_snapshot_is_not_planned_any_more_once_a_process_has_gone_on_from_it
 
 #[test]
 fn a_change_after_the_last_snapshot_removes_it() {
-    let file = place("late").join("state");
+    let folder = Folder::new("late");
+    let file = folder.join("state");
     let first = start(&file);
     let position = first.publish("news");
     first.finish(7);
@@ -136,13 +131,13 @@ fn a_change_after_the_last_snapshot_removes_it() {
 
 #[test]
 fn another_boot_of_the_machine_takes_nothing() {
-    let folder = place("boot");
+    let folder = Folder::new("boot");
     let file = folder.join("state");
     let first = start(&file);
     let position = first.publish("news");
     first.save_if_changed();
     drop(first);
-    for entry in fs::read_dir(&folder).expect("readable") {
+    for entry in fs::read_dir(&*folder).expect("readable") {
         let path = entry.expect("readable").path();
         if path.display().to_string().contains(".changes.") {
             let mut list = fs::read(&path).expect("readable");
@@ -156,7 +151,7 @@ fn another_boot_of_the_machine_takes_nothing() {
 
 #[test]
 fn a_snapshot_without_its_list_of_changes_takes_nothing() {
-    let folder = place("no-list");
+    let folder = Folder::new("no-list");
     let file = folder.join("state");
     let first = start(&file);
     let position = first.publish("news");
@@ -169,7 +164,8 @@ fn a_snapshot_without_its_list_of_changes_takes_nothing() {
 
 #[test]
 fn a_list_that_cannot_be_written_removes_the_snapshot() {
-    let file = place("broken-list").join("state");
+    let folder = Folder::new("broken-list");
+    let file = folder.join("state");
     let first = start(&file);
     first.publish("news");
     first.save_if_changed();
@@ -181,7 +177,7 @@ fn a_list_that_cannot_be_written_removes_the_snapshot() {
 
 #[test]
 fn a_file_that_cannot_be_used_is_kept_under_another_name() {
-    let folder = place("spoiled");
+    let folder = Folder::new("spoiled");
     let file = folder.join("state");
     let first = start(&file);
     let position = first.publish("news");
@@ -200,21 +196,45 @@ fn a_file_that_cannot_be_used_is_kept_under_another_name() {
 
 #[test]
 fn a_second_server_on_the_same_file_refuses_to_start() {
-    let file = place("second").join("state");
+    let folder = Folder::new("second");
+    let file = folder.join("state");
     let _first = start(&file);
     let error = Opened::open(&config(&file), None).err().expect("it is in use").to_string();
     assert!(error.contains("snapshot_path") && error.contains("another server"), "{error}");
 }
 
 #[test]
+fn after_a_planned_stop_another_server_takes_the_file_at_once() {
+    let folder = Folder::new("next");
+    let file = folder.join("state");
+    let first = start(&file);
+    let position = first.publish("news");
+    first.finish(7);
+    let second = start(&file);
+    assert_eq!(second.top("news"), position);
+}
+
+#[test]
+fn a_stop_after_a_takeover_leaves_the_file_to_the_other_program() {
+    let folder = Folder::new("taken");
+    let file = folder.join("state");
+    let first = start(&file);
+    first.pause().end();
+    first.finish(7);
+    assert!(!file.exists());
+    assert!(Opened::open(&config(&file), None).is_err(), "the lock stays");
+}
+
+#[test]
 fn a_server_starts_without_a_folder() {
-    let file = place("missing").join("folder/state");
+    let folder = Folder::new("missing");
+    let file = folder.join("folder/state");
     assert!(try_start(&file).is_none());
 }
 
 #[test]
 fn a_snapshot_that_cannot_be_written_leaves_the_one_before_it() {
-    let folder = place("full");
+    let folder = Folder::new("full");
     let file = folder.join("state");
     let first = start(&file);
     first.publish("news");

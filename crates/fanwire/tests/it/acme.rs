@@ -5,12 +5,11 @@
 
 use std::{
     net::TcpListener,
-    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use fanwire::{Builder, Server, config::Config};
-use fanwire_testing::free_port;
+use fanwire_testing::{Folder, free_port};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -20,7 +19,7 @@ use tokio_rustls::client::TlsStream;
 use crate::pebble::{CA, Pebble, PebbleOptions, connect};
 
 /// A configuration with the names of these tests; `cache` goes with its value.
-fn config(cache: &Cache, directory_url: &str) -> Config {
+fn config(cache: &Folder, directory_url: &str) -> Config {
     let mut config = Config::default();
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
@@ -30,26 +29,10 @@ fn config(cache: &Cache, directory_url: &str) -> Config {
     let autocert = &mut config.http_server.tls_autocert;
     autocert.enabled = true;
     autocert.host_whitelist = vec![NAME.to_owned()];
-    autocert.cache_dir = cache.0.to_str().expect("UTF-8").to_owned();
+    autocert.cache_dir = cache.path().to_owned();
     autocert.directory_url = directory_url.to_owned();
     autocert.directory_ca_pem = CA.to_owned();
     config
-}
-
-struct Cache(PathBuf);
-
-impl Cache {
-    fn new(name: &str) -> Self {
-        let path = format!("{}/acme-{}-{name}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
-        std::fs::create_dir_all(&path).expect("the folder for tests is writable");
-        Self(path.into())
-    }
-}
-
-impl Drop for Cache {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 fn free_listener() -> (TcpListener, u16) {
@@ -67,9 +50,9 @@ async fn error(config: Config) -> String {
 
 #[tokio::test]
 async fn a_folder_or_an_address_that_cannot_be_used_ends_the_start_with_its_key() {
-    let cache = Cache::new("start");
+    let cache = Folder::new("start");
     let mut without_folder = config(&cache, "https://127.0.0.1:1/dir");
-    let file = Path::new(&cache.0).join("file");
+    let file = cache.join("file");
     std::fs::write(&file, "").expect("writable");
     without_folder.http_server.tls_autocert.cache_dir = file.to_str().expect("UTF-8").to_owned();
     let error_of_folder = error(without_folder).await;
@@ -90,7 +73,7 @@ async fn a_folder_or_an_address_that_cannot_be_used_ends_the_start_with_its_key(
 
 #[tokio::test]
 async fn the_check_of_a_configuration_finds_names_and_roots_without_files() {
-    let cache = Cache::new("check");
+    let cache = Folder::new("check");
     let mut config = config(&cache, "https://127.0.0.1:1/dir");
     config.http_server.tls_autocert.cache_dir = "/proc/none".to_owned();
     assert!(Server::check(&config).is_empty());
@@ -105,7 +88,7 @@ mod with_authority {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn clients_connect_with_the_certificate_of_the_authority_and_a_restart_keeps_it() {
-        let cache = Cache::new("restart");
+        let cache = Folder::new("restart");
         let (listener, port) = free_listener();
         let Some(pebble) = pebble("server", port, 1).await else { return };
         let root = pebble.root().await;
@@ -138,7 +121,7 @@ mod with_authority {
     #[tokio::test(flavor = "multi_thread")]
     async fn the_internal_port_has_the_same_certificate_unless_tls_is_external() {
         for is_external in [false, true] {
-            let cache = Cache::new("internal");
+            let cache = Folder::new("internal");
             let (listener, port) = free_listener();
             let http_port = free_port();
             let Some(pebble) = pebble("internal port", 1, http_port).await else { return };

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use fanwire_testing::{free_port, wait_for};
+use fanwire_testing::{Folder, free_port, wait_for};
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::aws_lc_rs,
@@ -45,7 +45,7 @@ pub(crate) struct Pebble {
     management_port: u16,
     log: Arc<Mutex<String>>,
     names: JoinHandle<()>,
-    config: PathBuf,
+    _folder: Folder,
 }
 
 impl Pebble {
@@ -62,12 +62,12 @@ impl Pebble {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let names_port = listener.local_addr().expect("bound").port();
         let names = tokio::spawn(every_name_is_this_machine(listener));
-        let config = format!("fanwire-pebble-{}-{}.json", std::process::id(), options.name);
-        let config = std::env::temp_dir().join(config);
+        let folder = Folder::new(options.name);
         let port = if options.port == 0 { free_port() } else { options.port };
         let management_port = free_port();
-        std::fs::write(&config, configuration(&options, port, management_port)).expect("writable");
-        let mut child = command(&program, &config, names_port).spawn().expect("pebble starts");
+        let config = folder.write("pebble.json", &configuration(&options, port, management_port));
+        let mut child =
+            command(&program, Path::new(&config), names_port).spawn().expect("pebble starts");
         let log = Arc::<Mutex<String>>::default();
         let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let kept = log.clone();
@@ -79,7 +79,7 @@ impl Pebble {
         [port, management_port]
             .into_iter()
             .for_each(|port| wait_until_it_listens(&mut child, port));
-        Some(Self { child, port, management_port, log, names, config })
+        Some(Self { child, port, management_port, log, names, _folder: folder })
     }
 
     pub(crate) fn directory_url(&self) -> String {
@@ -134,7 +134,6 @@ impl Drop for Pebble {
         self.names.abort();
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_file(&self.config);
     }
 }
 

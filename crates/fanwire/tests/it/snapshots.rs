@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use fanwire::Server;
+use fanwire_testing::Folder;
 use serde_json::Value;
 
 use crate::client::{Client, start};
@@ -35,10 +36,8 @@ async fn subscribe(server: &Server, request: &str) -> Value {
 
 #[tokio::test]
 async fn after_a_planned_restart_a_client_recovers_what_it_missed() {
-    let folder = std::env::temp_dir().join(format!("fanwire-restart-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("the folder of the system is writable");
-    let path = folder.join("snapshot").display().to_string();
+    let folder = Folder::new("restart");
+    let path = folder.file("snapshot");
     let server = start_with(&path).await;
     let position = subscribe(&server, r#"{"channel":"news"}"#).await;
     server.handle().publish("news", r#"{"text":"missed"}"#).await.expect("it is published");

@@ -7,31 +7,26 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use fanwire_redis::{Address, RedisOptions};
-use fanwire_testing::{free_port, wait_for};
+use fanwire_testing::{Folder, free_port, wait_for};
 
 use crate::node::WAIT_MAX;
 
 /// A running Redis without persistence.
 pub(crate) struct RedisServer {
     child: Child,
-    folder: PathBuf,
+    folder: Folder,
     port: u16,
     options: Vec<String>,
 }
 
 impl RedisServer {
     pub(crate) fn start(options: &[&str]) -> Self {
-        let folder = std::env::temp_dir().join(format!(
-            "fanwire-redis-{}-{}",
-            std::process::id(),
-            NUMBER.fetch_add(1, Relaxed)
-        ));
-        std::fs::create_dir_all(&folder).expect("a folder for the Redis");
+        let folder = Folder::new("redis");
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         let port = free_port();
         let Some(child) = launch(&[], port, &folder, &options) else {
@@ -42,18 +37,14 @@ impl RedisServer {
 
     /// A Sentinel that watches one master, through which it finds the others.
     pub(crate) fn start_sentinel(port: u16, name: &str, master: &Self, options: &[&str]) -> Self {
-        let folder =
-            std::env::temp_dir().join(format!("fanwire-sentinel-{}-{port}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder for the Sentinel");
+        let folder = Folder::new("sentinel");
         let mut lines = format!(
             "sentinel monitor {name} 127.0.0.1 {} 2\nsentinel down-after-milliseconds {name} 1000\n\
              sentinel failover-timeout {name} 3000\nsentinel parallel-syncs {name} 2\n",
             master.port
         );
         options.iter().for_each(|line| lines += &format!("{line}\n"));
-        let file = folder.join("sentinel.conf");
-        std::fs::write(&file, lines).expect("a place for its settings");
-        let file = file.to_str().expect("a plain name").to_owned();
+        let file = folder.write("sentinel.conf", &lines);
         let child = launch(&[&file, "--sentinel"], port, &folder, &[]).expect("a Sentinel starts");
         Self { child, folder, port, options: Vec::new() }
     }
@@ -133,7 +124,6 @@ impl Drop for RedisServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -1,39 +1,16 @@
-//! What tests of this module share: folders, certificates made on the spot, a log that stores its lines.
-//! In: names → out: a folder that goes with its value, PEM, lines.
-//! Uses rcgen and std's files. Never: sockets.
-//! Changed here: where tests write.
+//! What tests of this module share: certificates made on the spot, a log that stores its lines.
+//! In: names → out: PEM, lines.
+//! Uses rcgen. Never: sockets, files.
+//! Changed here: what the tests of several files need.
 
 use std::{
     fmt::{Debug, Write},
-    path::PathBuf,
     sync::Arc,
 };
 
 use parking_lot::Mutex;
 use rcgen::{CertificateParams, KeyPair};
 use tracing::{Event, Level, Metadata, Subscriber, field, span};
-
-/// A new folder, which goes with its value.
-pub(super) struct Folder(PathBuf);
-
-impl Folder {
-    pub(super) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fanwire-acme-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("the folder for tests is writable");
-        Self(path)
-    }
-
-    pub(super) fn path(&self) -> &str {
-        self.0.to_str().expect("a path in UTF-8")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// PEM of a key and of a certificate for a name.
 pub(super) fn self_signed(name: &str) -> (String, String) {

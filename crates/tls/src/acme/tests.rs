@@ -10,8 +10,10 @@ mod with_authority;
 
 use std::time::Duration;
 
+use fanwire_testing::Folder;
+
 use super::*;
-use crate::acme::testing::{Folder, logged, self_signed};
+use crate::acme::testing::{logged, self_signed};
 
 /// The longest that a test waits for an order, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -4,6 +4,7 @@
 //! Changed here: expectations of `tls::server` and `tls::pem`.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use fanwire_testing::Folder;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd,
 };
@@ -59,12 +60,9 @@ fn fault(options: &ServerTlsOptions) -> String {
 fn options_are_text_or_base64_or_the_name_of_a_file() {
     let pair = Pair::new("localhost", None);
     let options = pair.options();
-    let folder = std::env::temp_dir().join(format!("fanwire-tls-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let [cert, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name));
-    std::fs::write(&cert, &options.cert_pem).expect("a file");
-    std::fs::write(&key, &*options.key_pem).expect("a file");
-    let path = |path: &std::path::Path| path.to_str().expect("a name").to_owned();
+    let folder = Folder::new("tls");
+    let cert = folder.write("cert.pem", &options.cert_pem);
+    let key = folder.write("key.pem", &*options.key_pem);
     let encoded = |text: &str| {
         let lines: Vec<_> =
             STANDARD.encode(text).into_bytes().chunks(76).map(<[u8]>::to_vec).collect();
@@ -73,13 +71,12 @@ fn options_are_text_or_base64_or_the_name_of_a_file() {
     for (cert_pem, key_pem) in [
         (options.cert_pem.clone(), options.key_pem.to_string()),
         (encoded(&options.cert_pem), encoded(&options.key_pem)),
-        (path(&cert), path(&key)),
+        (cert, key),
     ] {
         let options = ServerTlsOptions { cert_pem, key_pem: key_pem.into(), ..pair.options() };
         let credentials = Credentials::load(&options).expect("a pair");
         assert_eq!(credentials.certified.cert, [pair.certificate.der().clone()]);
     }
-    std::fs::remove_dir_all(&folder).expect("it is there");
 }
 
 #[test]

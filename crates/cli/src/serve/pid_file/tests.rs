@@ -3,31 +3,11 @@
 //! Uses the file system of the machine. Never: servers.
 //! A way in which a file can be unusable is a row here.
 
-use std::fs::{create_dir, create_dir_all, read_to_string, remove_dir_all, remove_file, write};
-use std::path::PathBuf;
+use std::fs::{create_dir, read_to_string, remove_file, write};
+
+use fanwire_testing::Folder;
 
 use super::PidFile;
-
-/// A folder that is removed at the end of the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fanwire-{name}-{}", std::process::id()));
-        create_dir_all(&path).expect("the system has a folder for such files");
-        Self(path)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).into_os_string().into_string().expect("a path in UTF-8")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = remove_dir_all(&self.0);
-    }
-}
 
 fn own_id() -> Option<String> {
     Some(format!("{}\n", std::process::id()))
@@ -36,7 +16,7 @@ fn own_id() -> Option<String> {
 #[test]
 fn a_new_file_contains_the_id_until_the_end() {
     let folder = Folder::new("pid-new");
-    let path = folder.path("pid");
+    let path = folder.file("pid");
     let mut file = PidFile::open(&path).expect("a folder of ours").expect("a path");
     assert_eq!(read_to_string(&path).ok(), own_id());
     file.write().expect("it was opened");
@@ -48,7 +28,7 @@ fn a_new_file_contains_the_id_until_the_end() {
 #[test]
 fn a_file_that_is_left_to_another_process_stays() {
     let folder = Folder::new("pid-left");
-    let path = folder.path("pid");
+    let path = folder.file("pid");
     let mut file = PidFile::open(&path).expect("a folder of ours").expect("a path");
     file.leave();
     drop(file);
@@ -58,7 +38,7 @@ fn a_file_that_is_left_to_another_process_stays() {
 #[test]
 fn an_existing_file_is_kept_by_a_start_that_fails() {
     let folder = Folder::new("pid-kept");
-    let path = folder.path("pid");
+    let path = folder.file("pid");
     let other = "1234567890 of a server that runs\n";
     write(&path, other).expect("a folder of ours");
     drop(PidFile::open(&path).expect("a file of ours"));
@@ -68,7 +48,7 @@ fn an_existing_file_is_kept_by_a_start_that_fails() {
 #[test]
 fn an_existing_file_is_overwritten_by_a_start_that_succeeds() {
     let folder = Folder::new("pid-anew");
-    let path = folder.path("pid");
+    let path = folder.file("pid");
     write(&path, "1234567890 of a server that crashed\n").expect("a folder of ours");
     let mut file = PidFile::open(&path).expect("a file of ours").expect("a path");
     file.write().expect("it was opened");
@@ -80,7 +60,7 @@ fn an_existing_file_is_overwritten_by_a_start_that_succeeds() {
 #[test]
 fn a_file_that_the_next_server_has_written_is_kept() {
     let folder = Folder::new("pid-next");
-    let path = folder.path("pid");
+    let path = folder.file("pid");
     let file = PidFile::open(&path).expect("a folder of ours");
     let next = "1234567890\n";
     write(&path, next).expect("a folder of ours");
@@ -91,7 +71,7 @@ fn a_file_that_the_next_server_has_written_is_kept() {
 #[test]
 fn a_file_that_the_previous_server_removes_is_written_again() {
     let folder = Folder::new("pid-last");
-    let path = folder.path("pid");
+    let path = folder.file("pid");
     write(&path, "1234567890\n").expect("a folder of ours");
     let mut file = PidFile::open(&path).expect("a file of ours").expect("a path");
     remove_file(&path).expect("a folder of ours");
@@ -102,9 +82,9 @@ fn a_file_that_the_previous_server_removes_is_written_again() {
 #[test]
 fn an_unusable_path_is_named_with_the_remedy() {
     let folder = Folder::new("pid-wrong");
-    create_dir(folder.path("folder")).expect("a folder of ours");
+    create_dir(folder.file("folder")).expect("a folder of ours");
     for name in ["folder", "nowhere/pid"] {
-        let path = folder.path(name);
+        let path = folder.file(name);
         let error = PidFile::open(&path).err().expect("no place for a file");
         let text = format!("{error:#}");
         assert!(

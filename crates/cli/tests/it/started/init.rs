@@ -8,10 +8,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use fanwire_testing::Folder;
 use serde_json::{Value, json};
 
 use super::chat_client::ChatClient;
-use super::process::{Folder, Process};
+use super::process::Process;
 use crate::serve::request;
 use crate::{fanwire, run};
 

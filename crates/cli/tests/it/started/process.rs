@@ -6,10 +6,9 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use fanwire_testing::free_port;
+use fanwire_testing::{Folder, free_port};
 
 use crate::serve::send;
 
@@ -91,35 +90,6 @@ impl Redis {
 impl Drop for Redis {
     fn drop(&mut self) {
         end(&mut self.child);
-    }
-}
-
-/// A new folder, which goes with its value.
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    pub(crate) fn new(name: &str) -> Self {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
-            .join(format!("started-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("the folder for tests is writable");
-        Self(path)
-    }
-
-    pub(crate) fn path(&self) -> &str {
-        self.0.to_str().expect("a path in UTF-8")
-    }
-
-    /// Writes a file and returns its path.
-    pub(crate) fn write(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).expect("the folder for tests is writable");
-        path.into_os_string().into_string().expect("a path in UTF-8")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -15,7 +15,7 @@ use fanwire_client::{
     Client, ClientConfig, ClientEvent, CompressionConfig, Encoding, SubscriptionConfig,
     SubscriptionEvent,
 };
-use fanwire_testing::{pause, wait_for};
+use fanwire_testing::{Folder, pause, wait_for};
 use flate2::{Decompress, FlushDecompress};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 
 use super::publisher::{Channel, Content, DelaySummary, Delays, Publishers};
 use crate::run;
-use crate::started::process::{Folder, Process};
+use crate::started::process::Process;
 
 /// The value of a variable of this test, or a small number.
 pub(super) fn number(name: &str, small: usize) -> usize {

@@ -3,6 +3,7 @@
 //! Uses a folder of the test's own.
 //! Changed here: expectations of `revocation_list.rs`.
 
+use fanwire_testing::Folder;
 use proptest::prelude::*;
 
 use super::*;
@@ -77,9 +78,7 @@ fn blocked(user: &str) -> RevocationChange {
 
 #[test]
 fn what_was_answered_is_there_after_the_next_start_and_what_has_ended_is_not() {
-    let folder = std::env::temp_dir().join(format!("fanwire-revocations-{}", std::process::id()));
-    let _missing = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("the folder of the system is writable");
+    let folder = Folder::new("revocations");
     let path = folder.join("list");
     let list = open(&path);
     let changes = [

@@ -3,9 +3,10 @@
 //! Uses the library's `reload`; never SIGHUP, which the tests of the command line send.
 //! Changed here: expectations of `tls::server` and `tls::listeners`.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{fs, sync::Arc};
 
 use fanwire::{Server, config::Config};
+use fanwire_testing::Folder;
 use rustls::version::TLS13;
 use tokio::{io::AsyncReadExt, net::TcpStream};
 
@@ -15,31 +16,23 @@ use super::{
 };
 use crate::client::{Client, fetch, start};
 
-/// A folder with the files of a server, removed at the end.
-struct Files(PathBuf);
+/// The folder with the files of a server.
+struct Files(Folder);
 
 impl Files {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("fanwire-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        Self(folder)
+        Self(Folder::new(name))
     }
 
     fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("a name").to_owned()
+        self.0.file(name)
     }
 
     fn write(&self, authority: &Authority) {
         let options = authority.server();
-        fs::write(self.path("cert.pem"), options.cert_pem).expect("a file");
-        fs::write(self.path("key.pem"), &*options.key_pem).expect("a file");
-        fs::write(self.path("clients.pem"), authority.pem()).expect("a file");
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        self.0.write("cert.pem", &options.cert_pem);
+        self.0.write("key.pem", &options.key_pem);
+        self.0.write("clients.pem", authority.pem());
     }
 }
 

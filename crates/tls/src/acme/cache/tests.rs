@@ -5,8 +5,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use fanwire_testing::Folder;
+
 use super::*;
-use crate::acme::testing::Folder;
 
 const URL: &str = "https://acme-v02.api.letsencrypt.org/directory";
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use fanwire_testing::{free_port, wait_for_async};
+use fanwire_testing::{Folder, free_port, wait_for_async};
 use http::{HeaderValue, Request};
 use instant_acme::{Account, BodyWrapper, BytesResponse, HttpClient, NewAccount};
 use tokio::{
