@@ -17,7 +17,7 @@ pub(crate) struct Parser<'a> {
     floor: usize,
     /// Start of the range.
     start: usize,
-    /// Starts of the publications before `start`, newest first, when copies name them; else empty.
+    /// Starts of the publications before `start`, the newest first. It is empty unless copies name publications.
     sources: &'a [usize],
     /// End of the newest source.
     sources_end: usize,
@@ -139,13 +139,13 @@ impl<'a> Parser<'a> {
             if at == to {
                 break;
             }
-            let found = self.longest(at, end, HASHED_BYTES - 1, delta);
-            if found.length < self.length_min {
+            let copy_here = self.longest(at, end, HASHED_BYTES - 1, delta);
+            if copy_here.length < self.length_min {
                 sequences.literals(1);
                 at += 1;
                 continue;
             }
-            let (copy_at, copy) = self.later(at, end, found);
+            let (copy_at, copy) = self.later(at, end, copy_here);
             sequences.literals(copy_at - at);
             sequences.copy(self.token(copy_at, copy));
             at = copy_at + copy.length;
@@ -179,31 +179,30 @@ impl<'a> Parser<'a> {
     }
 
     /// The better of `found` and a copy that begins a little later (lazy matching), with its position.
-    fn later(&self, at: usize, end: usize, found: Match) -> (usize, Match) {
+    fn later(&self, at: usize, end: usize, copy: Match) -> (usize, Match) {
         let mut at = at;
-        let mut found = found;
-        while found.length < self.effort.lazy
+        let mut copy = copy;
+        while copy.length < self.effort.lazy
             && at + 1 + HASHED_BYTES <= end
             && self.is_known(at + 1)
-            && !self.goes_on(at + 1, found)
+            && !self.goes_on(at + 1, copy)
         {
-            let next = self.longest(at + 1, end, found.length - 1, 0);
-            if next.length < found.length || gain(found, next) <= 2 {
+            let next = self.longest(at + 1, end, copy.length - 1, 0);
+            if next.length < copy.length || gain(copy, next) <= 2 {
                 break;
             }
             at += 1;
-            found = next;
+            copy = next;
         }
-        (at, found)
+        (at, copy)
     }
 
     /// Whether a better copy at `at` than the aligned one is unlikely: with one source, when that copy is long, or is
     /// not short and the bytes at `at` occurred last in it.
     #[inline]
-    fn goes_on(&self, at: usize, found: Match) -> bool {
-        let is_nearest = usize::from(self.links[at]) == found.delta;
-        self.sources.len() == 1
-            && (found.length > ALIGNED || (found.length >= LIKELY && is_nearest))
+    fn goes_on(&self, at: usize, copy: Match) -> bool {
+        let is_nearest = usize::from(self.links[at]) == copy.delta;
+        self.sources.len() == 1 && (copy.length > ALIGNED || (copy.length >= LIKELY && is_nearest))
     }
 
     /// The longest copy of more than `length` bytes (at least three) for the bytes at `at`, the nearest of
@@ -298,9 +297,9 @@ impl<'a> Parser<'a> {
 }
 
 /// Quarter bits that taking `next` one byte later saves, roughly: length against distance.
-fn gain(found: Match, next: Match) -> isize {
-    let length = 4 * (next.length as isize - found.length as isize);
-    length + found.delta.ilog2() as isize - next.delta.ilog2() as isize
+fn gain(copy: Match, next: Match) -> isize {
+    let length = 4 * (next.length as isize - copy.length as isize);
+    length + copy.delta.ilog2() as isize - next.delta.ilog2() as isize
 }
 
 #[inline]
@@ -316,4 +315,5 @@ const ALIGNED: usize = 16;
 /// source: 0.15 % more bytes at most (example `encoder`, since removed).
 const LIKELY: usize = 8;
 
+/// The largest window of a sender (RFC 7692 §7.2.1e).
 const DISTANCE_MAX: usize = 1 << 15;

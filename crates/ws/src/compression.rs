@@ -20,7 +20,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The compression that `agreement` allows (RFC 7692 §7.2.1b); without one it is `Raw`.
+    /// The compression of all messages to a peer with this `agreement` (RFC 7692 §5f, §7.2.1b); without one it is `Raw`.
     pub fn of(agreement: Option<Agreement>) -> Self {
         match agreement {
             None => Self::Raw,

@@ -53,7 +53,8 @@ pub struct Agreement {
     names_client_window: bool,
 }
 
-/// Agrees to the first acceptable offer; `offers` are the `Sec-WebSocket-Extensions` in order.
+/// Agrees to the first acceptable offer; `offers` are the `Sec-WebSocket-Extensions` in order. Without an agreement the response names no
+/// extension (RFC 7692 §5e).
 ///
 /// No extension is used that the client did not offer (RFC 6455 §4.2.2h, §5.8a, §9a).
 ///
@@ -74,7 +75,8 @@ impl Agreement {
         Self { client_window_bits: None, names_client_window: false, ..self }
     }
 
-    /// The value of the response's `Sec-WebSocket-Extensions` (RFC 6455 §9b, §9.1b, §9.1c).
+    /// The value of the response's `Sec-WebSocket-Extensions` (RFC 6455 §9b, §9.1b, §9.1c; RFC 7692 §5a). Windows are numbers from 8 to 15
+    /// (RFC 7692 §7.1.2.1a, §7.1.2.2b).
     ///
     /// Names `client_max_window_bits` only if the client may refer to earlier messages: within one message our
     /// inflater takes any window.
@@ -96,7 +98,7 @@ impl Agreement {
     }
 }
 
-/// The agreement to one offer; `None` if it is not acceptable.
+/// The agreement to one offer; `None` if some parameter of it is not supported (RFC 7692 §5b).
 fn accept(offer: &str, settings: ExtensionSettings) -> Option<Agreement> {
     let mut parts = list::split(offer, ';');
     if parts.next()? != NAME {

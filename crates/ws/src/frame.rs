@@ -5,7 +5,7 @@
 
 use crate::mask;
 
-/// Appends one whole frame to `out`; `rsv1`: `payload` is a compressed message (RFC 7692 §6).
+/// Appends one whole frame to `out`. `rsv1` says whether `payload` is a compressed message (RFC 7692 §6.1c, §6.1d).
 ///
 /// Allocates at most once. A control frame's payload is at most [`CONTROL_BYTES_MAX`] bytes (RFC 6455 §5.5a), and its
 /// `rsv1` is false (RFC 7692 §6.1a).

@@ -174,8 +174,8 @@ impl Reader {
         Ok(None)
     }
 
-    /// Inflates a message into the pool. Messages that are not compressed never enter the window, because they pass by
-    /// the compressor of the client (RFC 7692 §7.2.2a).
+    /// Inflates the payload of all frames of a message into the pool (RFC 7692 §6.2a). Messages that are not compressed are delivered as they
+    /// are (RFC 7692 §6.2b) and never enter the window, because they pass by the compressor of the client (RFC 7692 §7.2.2a).
     fn inflate(&mut self, payload: &[u8], pool: &mut Pool, limits: &Limits) -> Result<(), Failure> {
         let window = match self.compression {
             InboundCompression::Takeover { window_bits } => {

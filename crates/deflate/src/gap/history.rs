@@ -109,8 +109,8 @@ impl History {
             publication.parse(depth, || {
                 let count = publication.depth(depth);
                 let shift = publication.shift_max(depth);
-                let (parse, _, found) = self.parse_several(place, count, shift, deeper.take())?;
-                deeper = Some(found);
+                let (parse, _, copies) = self.parse_several(place, count, shift, deeper.take())?;
+                deeper = Some(copies);
                 Some(parse)
             });
         }

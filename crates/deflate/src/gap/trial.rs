@@ -57,10 +57,10 @@ impl History {
         };
         let mut deeper = None;
         for (at, depth) in DEPTHS[..trial.depths].iter().enumerate().rev() {
-            let (parse, gaps, found) =
+            let (parse, gaps, copies) =
                 self.parse_several(place, *depth, publication.bytes(), deeper.take())?;
             trial.several[at] = bytes(parse, &gaps[..*depth]);
-            deeper = Some(found);
+            deeper = Some(copies);
         }
         if held > 0 {
             trial.run = bytes(self.parse_run(place, held)?, &[]);

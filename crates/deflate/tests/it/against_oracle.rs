@@ -28,6 +28,7 @@ proptest! {
         window_bits in 8..=15u8,
         level in 1..=9u8,
     ) {
+        // RFC 7692 §7.2.1e
         let mut payload = Vec::new();
         Compressor::new(level).standalone_within(window_bits, &message, &mut payload);
         let plain = puff::inflate_within(&with_tail(&payload), &[], 1 << window_bits);

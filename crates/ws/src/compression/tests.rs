@@ -29,7 +29,7 @@ fn a_message_beyond_the_peers_window_goes_out_raw() {
 
 #[test]
 fn context_is_used_unless_the_peer_or_the_server_declines_it() {
-    // RFC 7692 §7.2.1b
+    // RFC 7692 §5f, §7.2.1b
     let of = |offer| Compression::of(negotiate([offer].into_iter(), ExtensionSettings::default()));
     let context = of("permessage-deflate; server_max_window_bits=12");
     assert_eq!(context, Compression::Context { window_bits: 12 });

@@ -1,5 +1,5 @@
 //! Tests of `extension`: which offers are agreed to, and what is answered (RFC 7692 §5, §7.1).
-//! FrameHeader values → response, or nothing.
+//! Header values → response, or nothing.
 //! Uses only `extension`.
 //! Changed here: cases of offers.
 
@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn a_plain_offer_is_answered_with_client_no_context_takeover() {
-    // RFC 7692 §7.1.1.2: a server may ask for it unasked.
+    // RFC 7692 §5a; §7.1.1.2: a server may ask for it unasked.
     check("permessage-deflate", Some("permessage-deflate; client_no_context_takeover"));
 }
 
@@ -28,7 +28,7 @@ fn both_no_context_takeovers_are_confirmed() {
 
 #[test]
 fn the_servers_window_is_echoed_only_when_offered() {
-    // RFC 7692 §7.1.2.1
+    // RFC 7692 §7.1.2.1a
     for bits in 9..=15 {
         check(
             &format!("permessage-deflate; server_max_window_bits={bits}"),
@@ -44,7 +44,7 @@ fn the_servers_window_is_echoed_only_when_offered() {
 
 #[test]
 fn a_window_of_eight_bits_is_declined_and_the_next_offer_taken() {
-    // RFC 7692 §7d
+    // RFC 7692 §5b, §7d
     check("permessage-deflate; server_max_window_bits=8", None);
     check(
         "permessage-deflate; server_max_window_bits=8, permessage-deflate",
@@ -127,7 +127,7 @@ fn a_value_may_be_a_quoted_string() {
 
 #[test]
 fn nothing_is_agreed_to_when_nothing_fits_or_it_is_turned_off() {
-    // RFC 6455 §4.2.2h, §5.8a, §9a
+    // RFC 6455 §4.2.2h, §5.8a, §9a; RFC 7692 §5e
     check("", None);
     check(",,", None);
     check("permessage-deflat", None);
@@ -140,7 +140,7 @@ fn nothing_is_agreed_to_when_nothing_fits_or_it_is_turned_off() {
 
 #[test]
 fn with_takeover_the_response_names_the_smaller_window_of_the_client() {
-    // RFC 7692 §7.1.2.2
+    // RFC 7692 §7.1.2.2b
     let twelve = Some("permessage-deflate; client_max_window_bits=12");
     check_with(TAKEOVER, "permessage-deflate; client_max_window_bits", twelve);
     check_with(TAKEOVER, "permessage-deflate; client_max_window_bits=15", twelve);

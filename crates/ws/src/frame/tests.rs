@@ -25,8 +25,9 @@ fn a_length_takes_as_few_bytes_as_it_needs() {
 
 #[test]
 fn rsv1_marks_a_compressed_message() {
-    // RFC 7692 §7.2.3.1
+    // RFC 7692 §6.1c, §6.1d; §7.2.3.1
     check(Opcode::Text, true, b"\xf2\x48\xcd\xc9\xc9\x07\x00", "c1 07 f2 48 cd c9 c9 07 00");
+    check(Opcode::Text, false, b"Hello", "81 05 48 65 6c 6c 6f");
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn a_message_of_too_many_fragments_fails_with_1008() {
 
 #[test]
 fn a_compressed_message_is_inflated() {
-    // RFC 7692 §7.2.3.1, in one frame and in two
+    // RFC 7692 §6.2a; §7.2.3.1, in one frame and in two
     check_compressed("c1 87 00 00 00 00 f2 48 cd c9 c9 07 00", &[text("Hello")]);
     check_compressed("41 83 00 00 00 00 f2 48 cd  80 84 00 00 00 00 c9 c9 07 00", &[text("Hello")]);
     check_compressed("c2 87 00 00 00 00 f2 48 cd c9 c9 07 00", &[binary(b"Hello")]);
@@ -164,7 +164,7 @@ fn a_compressed_message_with_bfinal_is_inflated_and_so_is_the_next() {
 
 #[test]
 fn compressed_and_raw_messages_may_alternate() {
-    // RFC 7692 §6
+    // RFC 7692 §6.2b
     check_compressed(
         "81 81 00 00 00 00 61  c1 87 00 00 00 00 f2 48 cd c9 c9 07 00  81 81 00 00 00 00 62",
         &[text("a"), text("Hello"), text("b")],
