@@ -27,9 +27,7 @@
 
 /// ([example](self))
 #[doc(inline)]
-pub use fanwire_config::{
-    Config, ConfigError, EngineKind, Finding, LoadedConfig, Reload, Severity, load,
-};
+pub use fanwire_config::{Config, ConfigError, EngineKind, Finding, Severity, load};
 /// ([example](self))
 #[doc(inline)]
 pub use fanwire_policy::options::{CompressionPolicy, Namespace, RecoveryMode};

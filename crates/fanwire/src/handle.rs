@@ -6,7 +6,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use fanwire_broker::{Answer, ClientId, Position, PresenceStats, PublishOptions, StreamSlice};
+use fanwire_broker::{
+    Answer, ClientId, DeliveryClass, Position, PresenceStats, PublishOptions, StreamSlice,
+};
 use fanwire_cluster::{ConnectionSelector, ServerSubscription};
 use fanwire_fanout::Shards;
 use fanwire_node::{
@@ -27,7 +29,7 @@ use fanwire_shard::INBOX_BYTES_MAX;
 /// use std::thread;
 ///
 /// use fanwire::{
-///     ConnectionSelector, Disconnect, EmbeddedServer, ErrorCode, Page, Position, Publication, PublishOptions, config::Config,
+///     ConnectionSelector, Disconnect, EmbeddedServer, ErrorCode, Page, Position, Publication, PublicationOptions, config::Config,
 /// };
 ///
 /// let mut config = Config::default();
@@ -40,7 +42,7 @@ use fanwire_shard::INBOX_BYTES_MAX;
 ///     handle.publish("news", r#"{"text":"hello"}"#).wait()?;
 ///     let tags = [("language".to_owned(), "en".to_owned())].into();
 ///     let publication = Publication { data: r#"{"text":"bye"}"#.into(), tags, ..Publication::default() };
-///     let options = PublishOptions { idempotency_key: "bye-1".to_owned(), ..PublishOptions::default() };
+///     let options = PublicationOptions { idempotency_key: "bye-1".to_owned(), ..PublicationOptions::default() };
 ///     handle.publish_with("news", publication, options).wait()
 /// });
 /// publisher.join().expect("the thread ends")?;
@@ -59,6 +61,40 @@ pub struct Handle {
     shards: Arc<Shards>,
 }
 
+/// Choices of a program about a publication, for [`Handle::publish_with`]. The default has none of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PublicationOptions {
+    /// The server publishes once for a key and answers a repeated call with the first position; "" = no key.
+    pub idempotency_key: String,
+    /// The publication is not stored and gets no offset.
+    pub skip_history: bool,
+    /// Subscribers that negotiated deltas may get a delta.
+    pub delta: bool,
+    /// The server publishes only if it is larger than the stored version; 0 = no check. It works only with history.
+    pub version: u64,
+    /// Versions are compared when this is "" or equal to the stored epoch; a different epoch accepts every version.
+    pub version_epoch: String,
+    /// A connection that does not receive the publication live. History and recovery return it to every client.
+    pub exclude_client: Option<ClientId>,
+    /// `None` = as the namespace of the channel says.
+    pub delivery: Option<DeliveryClass>,
+}
+
+impl From<PublicationOptions> for PublishOptions {
+    fn from(options: PublicationOptions) -> Self {
+        Self {
+            idempotency_key: options.idempotency_key,
+            skip_history: options.skip_history,
+            delta: options.delta,
+            version: options.version,
+            version_epoch: options.version_epoch,
+            exclude_client: options.exclude_client,
+            delivery: options.delivery,
+            ..Self::default()
+        }
+    }
+}
+
 impl Handle {
     pub(crate) fn new(node: Arc<Node>, shards: Arc<Shards>) -> Self {
         Self { node, shards }
@@ -70,7 +106,7 @@ impl Handle {
     /// Those of [`publish_with`](Self::publish_with).
     pub fn publish(&self, channel: &str, data: impl Into<Bytes>) -> Answer<Position, ErrorCode> {
         let publication = Publication { data: data.into(), ..Publication::default() };
-        self.publish_with(channel, publication, PublishOptions::default())
+        self.publish_with(channel, publication, PublicationOptions::default())
     }
 
     /// Publishes with tags and options. Returns the position in the stream, empty without history.
@@ -83,12 +119,12 @@ impl Handle {
         &self,
         channel: &str,
         publication: Publication,
-        options: PublishOptions,
+        options: PublicationOptions,
     ) -> Answer<Position, ErrorCode> {
         if self.shards.backlog_bytes() > INBOX_BYTES_MAX {
             return Answer::now(Err(ErrorCode::TOO_MANY_REQUESTS));
         }
-        self.node.channels().publish(channel, publication, options, Instant::now())
+        self.node.channels().publish(channel, publication, options.into(), Instant::now())
     }
 
     /// Publishes at a place of a channel with places (`area_tile_size`): to the subscribers whose view touches its tile.

@@ -47,7 +47,7 @@ mod takeover;
 pub use builder::Builder;
 pub use embedded::EmbeddedServer;
 pub use error::{ServerError, StartError};
-pub use handle::Handle;
+pub use handle::{Handle, PublicationOptions};
 pub use hooks::{Decision, DisconnectEvent, Hook, Hooks};
 pub use rooms::{RoomError, RoomOptions, RoomStats, Rooms};
 pub use server::Server;
@@ -63,8 +63,7 @@ pub use fanwire_broker::map::KeyMode;
 /// ([example](Handle))
 #[doc(inline)]
 pub use fanwire_broker::{
-    Answer, ClientId, DeliveryClass, Epoch, KeyOwner, Position, PresenceStats, PublishOptions,
-    StreamSlice,
+    Answer, ClientId, DeliveryClass, Epoch, Position, PresenceStats, StreamSlice,
 };
 /// ([example](Handle))
 #[doc(inline)]

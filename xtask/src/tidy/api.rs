@@ -1,4 +1,4 @@
-//! The public interface of the library: at most 100 items, each named in `lib.rs` and listed in `crates/fanwire/api.txt`.
+//! The public interface of the library: at most 87 items, each named in `lib.rs` and listed in `crates/fanwire/api.txt`.
 //! In: the Rust files of the crates, the listing → out: a finding per difference; `cargo xtask api` prints the items.
 //! May use the lexer and the lists of `pub use`; never resolves a name as the compiler does, and knows no generated fields.
 //! Changed here: the kinds of items. `cargo xtask api --write` writes the listing.
@@ -183,7 +183,7 @@ fn definition(text: &str) -> Option<(&'static str, String)> {
 const LIBRARY: &str = "fanwire";
 const FOLDER: &str = "crates/fanwire/src/";
 const LISTING: &str = "crates/fanwire/api.txt";
-const ITEMS_MAX: usize = 100;
+const ITEMS_MAX: usize = 87;
 const KINDS: [&str; 8] = ["struct", "enum", "trait", "fn", "const", "static", "type", "mod"];
 const WRITE: &str = "run `cargo xtask api --write` if programs are to see that";
 

@@ -7,7 +7,7 @@ use std::{net::TcpListener, thread, time::Duration};
 
 use fanwire::{
     Builder, ConnectionSelector, DeliveryClass, Disconnect, EmbeddedServer, ErrorCode, Page,
-    Publication, PublishOptions, ServerSubscription, StartError,
+    Publication, PublicationOptions, ServerSubscription, StartError,
     config::Config,
     room::{Place, Shape, View},
 };
@@ -119,8 +119,10 @@ fn wrong_calls_are_answered_with_the_codes_of_the_server_api() {
         assert_eq!(handle.disconnect(all(), disconnect).wait(), Err(ErrorCode::BAD_REQUEST));
     }
     let publication = Publication { data: "1".into(), ..Publication::default() };
-    let options =
-        PublishOptions { delivery: Some(DeliveryClass::Latest), ..PublishOptions::default() };
+    let options = PublicationOptions {
+        delivery: Some(DeliveryClass::Latest),
+        ..PublicationOptions::default()
+    };
     assert_eq!(handle.publish_with("a", publication, options).wait(), Err(ErrorCode::BAD_REQUEST));
     server.shutdown();
 }

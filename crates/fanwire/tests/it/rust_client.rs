@@ -18,7 +18,7 @@ use std::{
 };
 
 use fanwire::{
-    ConnectionSelector, Disconnect, Publication, PublishOptions, Server, config::Config,
+    ConnectionSelector, Disconnect, Publication, PublicationOptions, Server, config::Config,
 };
 use fanwire_auth::{ConnectionToken, HmacAlgorithm, Lifetime, sign_hmac_connection};
 use fanwire_client::{
@@ -229,7 +229,7 @@ async fn a_filter_chooses_publications_by_their_tags() {
         for (place, data) in [("there", "1"), ("here", "2"), ("there", "3"), ("here", "4")] {
             let tags = BTreeMap::from([("place".to_owned(), place.to_owned())]);
             let publication = Publication { data: data.into(), tags, ..Publication::default() };
-            let options = PublishOptions::default();
+            let options = PublicationOptions::default();
             let published = server.handle().publish_with("tagged", publication, options);
             published.await.expect("published");
         }
