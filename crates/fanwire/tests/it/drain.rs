@@ -168,10 +168,10 @@ impl Clients {
 }
 
 const NODES: usize = 3;
-const CLIENTS: usize = 5000;
+const CLIENTS: usize = 3000;
 /// The last node has three quarters of the clients, because those of the others have moved to it: 750 per second, and twice
 /// as many for an uneven second on a busy machine. Without a drain they come at 1,000 per second and shard.
-const INTERVAL: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_secs(3);
 const CONNECTS_PER_SECOND: usize = 1_500;
 /// More than a reconnect takes.
 const PATIENCE: Duration = Duration::from_secs(30);

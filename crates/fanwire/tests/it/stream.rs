@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::client::{Client, start};
@@ -22,7 +22,11 @@ struct Stream {
 
 impl Stream {
     async fn open(address: SocketAddr, headers: &str) -> Self {
-        let mut socket = TcpStream::connect(address).await.expect("the server listens");
+        let socket = TcpStream::connect(address).await.expect("the server listens");
+        Self::over(socket, headers).await
+    }
+
+    async fn over(mut socket: TcpStream, headers: &str) -> Self {
         let head = format!(
             "POST /api/stream HTTP/1.1\r\nHost: localhost\r\n{headers}Transfer-Encoding: chunked\r\n\r\n"
         );
@@ -137,7 +141,10 @@ async fn of_a_stream_that_is_cut_whole_lines_were_executed_and_no_half_one() {
 #[tokio::test]
 async fn who_does_not_read_answers_is_not_read_either() {
     let server = start(|_| {}).await;
-    let mut stream = Stream::open(server.address(), KEY).await;
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("answers soon fill it");
+    let socket = socket.connect(server.address()).await.expect("the server listens");
+    let mut stream = Stream::over(socket, KEY).await;
     let lines: String = (0..1000).map(publish).collect();
     let chunk = format!("{:x}\r\n{lines}\r\n", lines.len());
     let mut sent = 0;
