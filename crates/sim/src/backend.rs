@@ -48,26 +48,16 @@ pub struct GivenCommand {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackendCommand {
-    Disconnect {
-        user: String,
-    },
+    Disconnect(String),
     Unsubscribe {
         user: String,
         channel: String,
     },
-    Subscribe {
-        user: String,
-    },
+    Subscribe(String),
     /// The connections of the user are to end because their time is over.
-    Expire {
-        user: String,
-    },
-    Block {
-        user: String,
-    },
-    Unblock {
-        user: String,
-    },
+    Expire(String),
+    Block(String),
+    Unblock(String),
     /// Subscription tokens of the user for the channel are invalid if they are older than this Unix second.
     Invalidate {
         user: String,
@@ -155,18 +145,18 @@ impl Backend {
         let private = of_kind("$");
         let wants_block = self.random.below(self.commands + self.blocks) < self.blocks;
         let kind = match (wants_block, self.random.below(4)) {
-            (true, 0 | 1) => BackendCommand::Block { user },
+            (true, 0 | 1) => BackendCommand::Block(user),
             (true, _) => {
                 let channel = self.random.pick(&private).clone();
                 BackendCommand::Invalidate { user, channel, issued_before: unix }
             }
-            (false, 0) => BackendCommand::Disconnect { user },
+            (false, 0) => BackendCommand::Disconnect(user),
             (false, 1) => {
                 let channel = self.random.pick(&streams).clone();
                 BackendCommand::Unsubscribe { user, channel }
             }
-            (false, 2) => BackendCommand::Subscribe { user },
-            (false, _) => BackendCommand::Expire { user },
+            (false, 2) => BackendCommand::Subscribe(user),
+            (false, _) => BackendCommand::Expire(user),
         };
         let busy = self.commands.max(self.blocks).max(1);
         (kind, self.random.between_ms(500, 120_000 / busy))

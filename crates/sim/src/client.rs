@@ -33,6 +33,8 @@ pub struct SimulatedClient {
     pub state: ClientState,
     /// The connection that it opened last.
     pub connection: u64,
+    /// The last connection whose connect was refused.
+    refused: u64,
     pub subscriptions: BTreeMap<String, WantedSubscription>,
     pub token: ClientToken,
     pub id: String,
@@ -88,17 +90,13 @@ pub enum PendingKind {
         channel: String,
         claim: Option<Claim>,
     },
-    Unsubscribe {
-        channel: String,
-    },
+    Unsubscribe(String),
     Publish {
         channel: String,
         number: u64,
     },
     /// With the milliseconds that the backend takes, and whether commands before it may take as long.
-    Call {
-        millis: u64,
-    },
+    Call(u64),
 }
 
 /// Timers of a client. Those with a connection are void after it.
@@ -110,6 +108,8 @@ pub enum Timer {
     Resubscribe(u64, String),
     /// Its program does something.
     Habit,
+    /// Its program logs in again though the user is blocked.
+    TryAgain,
 }
 
 /// What a client does.
@@ -133,6 +133,7 @@ impl SimulatedClient {
             random,
             state: ClientState::Waiting,
             connection: 0,
+            refused: 0,
             subscriptions,
             token: ClientToken::default(),
             id: String::new(),
@@ -182,6 +183,10 @@ impl SimulatedClient {
         vec![Action::Send { connection, frame }, silence]
     }
 
+    fn is_open(&self) -> bool {
+        matches!(self.state, ClientState::Connecting | ClientState::Connected)
+    }
+
     fn renew_token(&mut self, unix: u64) {
         let token = ConnectionToken {
             user: &self.user,
@@ -202,9 +207,7 @@ impl SimulatedClient {
         now: Duration,
         busy: bool,
     ) -> Vec<Action> {
-        if connection != self.connection
-            || matches!(self.state, ClientState::Ended(_) | ClientState::Waiting)
-        {
+        if connection != self.connection || !self.is_open() {
             return Vec::new();
         }
         self.heard_at = now;
@@ -217,7 +220,7 @@ impl SimulatedClient {
         };
         if reply.id > 0 {
             let Some(pending) = self.pending.remove(&reply.id) else {
-                return vec![see(Seen::Unasked { id: reply.id })];
+                return vec![see(Seen::Unasked(reply.id))];
             };
             return self.answered(pending, reply, now, busy);
         }
@@ -254,16 +257,16 @@ impl SimulatedClient {
                 let was_seen = self.own_seen.contains(&number);
                 vec![see(Seen::Published { channel, number, is_done, was_seen })]
             }
-            PendingKind::Call { millis } => {
+            PendingKind::Call(millis) => {
                 let is_done = error.is_none();
                 self.called_at = now;
                 vec![see(Seen::Called { millis, waited, is_done, busy })]
             }
-            PendingKind::Unsubscribe { channel } => {
+            PendingKind::Unsubscribe(channel) => {
                 if let Some(subscription) = self.subscriptions.get_mut(&channel) {
                     subscription.state = SubscriptionState::Off;
                 }
-                vec![see(Seen::Left { channel })]
+                vec![see(Seen::Left(channel))]
             }
         }
     }
@@ -308,26 +311,31 @@ impl SimulatedClient {
             self.token.expire_at = 0;
         }
         let connection = self.connection;
-        let mut actions = vec![see(Seen::Refused { code }), Action::Close { connection }];
+        self.refused = connection;
+        let mut actions = vec![see(Seen::Refused(code)), Action::Close { connection }];
         actions.extend(self.come_back());
         actions
     }
 
     /// Its connection ended, with the code of the server or without one.
     pub fn closed(&mut self, connection: u64, disconnect: Option<&Disconnect>) -> Vec<Action> {
-        if connection != self.connection
-            || matches!(self.state, ClientState::Ended(_) | ClientState::Waiting)
-        {
+        let code = disconnect.map_or(0, |disconnect| disconnect.code);
+        let is_final = (3500..4000).contains(&code) || (4500..5000).contains(&code);
+        if is_final && connection == self.refused {
+            return vec![see(Seen::Refused(code.into()))];
+        }
+        if connection != self.connection || !self.is_open() {
             return Vec::new();
         }
-        let code = disconnect.map_or(0, |disconnect| disconnect.code);
         let was = self.state;
         let mut actions = vec![see(Seen::Disconnected { connection, code, was })];
-        let is_final = (3500..4000).contains(&code) || (4500..5000).contains(&code);
         if is_final {
             self.pending.clear();
             self.end_subscriptions();
             self.state = ClientState::Ended(code);
+            if code == Disconnect::PERMISSION_DENIED.code && self.habits.insists {
+                actions.push(Action::After(self.random.between_ms(500, 9000), Timer::TryAgain));
+            }
             return actions;
         }
         if code == EXPIRED {
@@ -367,42 +375,41 @@ impl SimulatedClient {
             }
             Timer::Refresh(_) | Timer::Resubscribe(..) => Vec::new(),
             Timer::Habit if self.state == ClientState::Connected && busy => self.act(now),
-            Timer::Habit => Vec::new(),
+            Timer::TryAgain if matches!(self.state, ClientState::Ended(_)) => self.log_in_again(),
+            Timer::Habit | Timer::TryAgain => Vec::new(),
         }
     }
 
     /// Closes a connection that carries no pings.
     fn watch_silence(&mut self, connection: u64, now: Duration) -> Vec<Action> {
-        let is_open = matches!(self.state, ClientState::Connecting | ClientState::Connected);
-        if connection != self.connection || !is_open {
+        if connection != self.connection || !self.is_open() {
             return Vec::new();
         }
         let over = self.heard_at + self.silence_max;
         if now < over {
             return vec![Action::After(over - now, Timer::Silence(connection))];
         }
-        let was = self.state;
-        let mut actions = vec![
-            see(Seen::Disconnected { connection, code: 0, was }),
-            Action::Close { connection },
-        ];
+        let mut actions = self.hang_up();
         actions.extend(self.come_back());
         actions
     }
 
+    /// Closes its connection.
+    fn hang_up(&mut self) -> Vec<Action> {
+        let connection = self.connection;
+        let was = self.state;
+        self.state = ClientState::Waiting;
+        self.pending.clear();
+        self.end_subscriptions();
+        vec![see(Seen::Disconnected { connection, code: 0, was }), Action::Close { connection }]
+    }
+
     /// Its program does something, or not.
     fn act(&mut self, now: Duration) -> Vec<Action> {
-        let connection = self.connection;
         let habits = self.habits;
         let mut actions = vec![Action::After(self.random.between_ms(300, 4000), Timer::Habit)];
         if self.random.percent(habits.reconnects / 4) {
-            let was = self.state;
-            actions.clear();
-            actions.push(see(Seen::Disconnected { connection, code: 0, was }));
-            actions.push(Action::Close { connection });
-            self.state = ClientState::Waiting;
-            self.pending.clear();
-            self.end_subscriptions();
+            actions = self.hang_up();
             let away = *self.random.pick(&[300, 2000, 9000]);
             actions.push(Action::After(self.random.between_ms(10, away), Timer::Connect));
             return actions;
@@ -443,7 +450,7 @@ impl SimulatedClient {
 
     /// Whether a call of the client is not answered, or was a moment ago, so that others may wait for it.
     pub fn is_calling(&self, now: Duration) -> bool {
-        let is_call = |pending: &Pending| matches!(pending.kind, PendingKind::Call { .. });
+        let is_call = |pending: &Pending| matches!(pending.kind, PendingKind::Call(_));
         self.pending.values().any(is_call) || self.called_at + AFTER_CALL > now
     }
 
@@ -457,7 +464,7 @@ impl SimulatedClient {
     fn call_three_times(&mut self, now: Duration) -> Action {
         let mut commands = Vec::new();
         for millis in CALL_MILLIS {
-            let id = self.remember(PendingKind::Call { millis }, now);
+            let id = self.remember(PendingKind::Call(millis), now);
             let rpc = RpcRequest { data: "1".into(), method: millis.to_string() };
             commands.push(Command { id, rpc: Some(rpc), ..Command::default() });
         }

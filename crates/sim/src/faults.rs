@@ -43,8 +43,8 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// The same fault on another host.
-    fn move_to(&mut self, number: usize) {
+    /// The host that it is about, if it is one.
+    pub fn host_mut(&mut self) -> Option<&mut usize> {
         match self {
             Self::Kill { host, .. }
             | Self::Pause { host }
@@ -52,11 +52,8 @@ impl FaultKind {
             | Self::CutFromEngine { host, .. }
             | Self::SlowFeed { host, .. }
             | Self::SlowEngine { host, .. }
-            | Self::SlowShards { host, .. } => *host = number,
-            Self::FeedDown { .. }
-            | Self::FailOver { .. }
-            | Self::LoseAll
-            | Self::CutClient { .. } => {}
+            | Self::SlowShards { host, .. } => Some(host),
+            _ => None,
         }
     }
 }
@@ -104,6 +101,20 @@ pub fn draw(targets: Targets, random: &mut SeededRandom) -> Vec<PlannedFault> {
     faults
 }
 
+/// One host after the other is replaced.
+pub fn deploy(
+    hosts: usize,
+    busy: Duration,
+    random: &mut SeededRandom,
+) -> impl Iterator<Item = PlannedFault> {
+    let pause = random.between_ms(2000, 9000);
+    (0..hosts).map(move |host| PlannedFault {
+        at: busy.mul_f64(0.8) + pause * host as u32,
+        lasts: Duration::from_secs(1),
+        kind: FaultKind::Kill { host, is_silent: false },
+    })
+}
+
 /// Draws faults of several kinds that overlap on one host, some times in a run.
 pub fn draw_overlapping(targets: Targets, random: &mut SeededRandom) -> Vec<PlannedFault> {
     let kinds = if targets.has_engine { 11 } else { 4 };
@@ -113,7 +124,9 @@ pub fn draw_overlapping(targets: Targets, random: &mut SeededRandom) -> Vec<Plan
         let host = random.index(targets.hosts);
         for _ in 0..2 + random.below(2) {
             let mut kind = kind(random.below(kinds), targets, random);
-            kind.move_to(host);
+            if let Some(of_kind) = kind.host_mut() {
+                *of_kind = host;
+            }
             let at = start + random.between_ms(0, 3000);
             faults.push(PlannedFault { at, lasts: random.between_ms(300, 9000), kind });
         }

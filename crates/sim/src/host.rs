@@ -26,12 +26,13 @@ pub use outbox::Effect;
 use outbox::EffectRecorder;
 
 /// A machine. It stays when its process ends.
-pub struct Host<E> {
+#[derive(Default)]
+pub struct Host {
     /// Counts the processes.
     pub incarnation: u64,
     pub process: Option<Process>,
-    /// Events that wait while the process stands still.
-    pub frozen: Option<Vec<E>>,
+    /// The process stands still.
+    pub is_frozen: bool,
     /// The wall clock is ahead of the time of the simulation.
     pub clock_offset_ms: i64,
     /// Start of the process.
@@ -44,6 +45,8 @@ pub struct Host<E> {
     pub feed_may_open_at: Duration,
     /// Until then what happens here may be late without anybody being able to notice.
     pub silent_faults_until: Duration,
+    /// Until then PUB/SUB messages may be lost, or later than a node waits for them.
+    pub losses_until: Duration,
 }
 
 /// A process.
@@ -125,38 +128,13 @@ impl Inbox for Mailbox {
     }
 }
 
-impl<E> Host<E> {
-    pub fn new() -> Self {
-        Self {
-            incarnation: 0,
-            process: None,
-            frozen: None,
-            clock_offset_ms: 0,
-            started_at: Duration::ZERO,
-            stepped_at: Duration::ZERO,
-            turn_delay: Duration::ZERO,
-            feed_may_open_at: Duration::ZERO,
-            silent_faults_until: Duration::ZERO,
-        }
-    }
-
+impl Host {
     /// Ends a connection whose queue is full. Returns whether it was there.
     pub fn end_slow(&mut self, connection: u64, now: Instant) -> bool {
         let Some(process) = &mut self.process else { return false };
         let is_there = process.connections.contains_key(&connection);
         process.close(connection, now);
         is_there
-    }
-
-    /// The process stands still from now on.
-    pub fn pause(&mut self) {
-        self.frozen.get_or_insert_default();
-    }
-}
-
-impl<E> Default for Host<E> {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

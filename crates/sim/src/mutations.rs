@@ -1,95 +1,118 @@
-//! Faults of the past, brought back one after another in a copy of the workspace: does the simulation find them?
+//! Faults of the past, each brought back in one program: does the simulation find them?
 //! In: the patches of `crates/sim/mutations`, a CPU time for each → out: a table with the seed and the seconds that each took.
 //! Uses git and cargo as programs. Never: the workspace itself, which stays as it is.
-//! Changed here: how a patch is tried. What a patch does stands in its first line.
+//! Changed here: how a fault is tried. What a patch does stands in its first line.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-/// Tries the named patches, or all.
+/// Tries the named faults, or all, as many at a time as there are cores.
 ///
 /// # Errors
-/// When the workspace cannot be copied, or a patch does not apply.
+/// When the workspace cannot be copied, or the patches do not apply.
 pub(crate) fn main(seconds: u64, names: &[&str]) -> Result<ExitCode> {
-    let root = root();
-    let copy = root.join("target/mutations/copy");
-    copy_workspace(&root, &copy)?;
-    let mut patches: Vec<PathBuf> = fs::read_dir(root.join("crates/sim/mutations"))?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
-    patches.sort();
-    let mut tried = 0;
-    let mut missed = 0;
-    for patch in patches {
-        let name = patch.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if !names.is_empty() && !names.iter().any(|wanted| name.starts_with(wanted)) {
-            continue;
+    let started_at = Instant::now();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let program = build(&root)?;
+    println!(
+        "built in {:.0?}\n\n| fault | found | seeds and CPU time |\n|---|---|---|",
+        started_at.elapsed()
+    );
+    let is_chosen = |name: &String| names.is_empty() || names.iter().any(|it| name.starts_with(it));
+    let faults: Vec<String> =
+        patches(&root)?.iter().skip(1).map(|patch| name_of(patch)).filter(is_chosen).collect();
+    let next = AtomicUsize::new(0);
+    let missed = AtomicUsize::new(0);
+    let work = || {
+        while let Some(name) = faults.get(next.fetch_add(1, Relaxed)) {
+            let found = hunt(&program, name, seconds).unwrap_or_else(|error| format!("{error:#}"));
+            println!("| {name} | {found} |");
+            missed.fetch_add(usize::from(!found.contains(BROKEN)), Relaxed);
         }
-        git_apply(&copy, &patch, &[])?;
-        let hunted = hunt(&root, &copy, seconds);
-        git_apply(&copy, &patch, &["-R"])?;
-        let found = hunted.unwrap_or_else(|error| format!("{error:#}"));
-        tried += 1;
-        missed += usize::from(!found.contains("broke the promise"));
-        println!("| {name} | {found} |");
-    }
-    let took = children_cpu_seconds()?;
-    println!("{missed} of {tried} were not found, in {took:.0} s of CPU");
+    };
+    thread::scope(|scope| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        (0..cores).for_each(|_| drop(scope.spawn(work)));
+    });
+    let missed = missed.into_inner();
+    println!("\n{missed} of {} were not found, in {:.0?}", faults.len(), started_at.elapsed());
     Ok(if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Builds the simulation in the copy and lets it play. Returns what it found, and the CPU time of the build and of the seeds.
-fn hunt(root: &Path, copy: &Path, seconds: u64) -> Result<String> {
-    let target = root.join("target/mutations/target"); // cargo takes copies of one workspace for the same
-    let before = children_cpu_seconds()?;
-    let build = Command::new("cargo")
-        .args(["build", "--quiet", "-p", "fanwire-sim", "--target-dir"])
-        .arg(&target)
-        .args(OPTIMISED.iter().flat_map(|name| ["--config".to_owned(), opt_level_of(name)]))
-        .env("CARGO_INCREMENTAL", "1")
-        .current_dir(copy)
-        .output()
-        .context("cargo build")?;
-    let errors = String::from_utf8_lossy(&build.stderr).into_owned();
-    ensure!(build.status.success(), "the patch does not build:\n{errors}");
-    let built = children_cpu_seconds()?;
-    let program = copy.join("../mutant");
-    fs::copy(target.join("debug/fanwire-sim"), &program)?;
-    let played = Command::new(program).args(["--hunt", "1", &seconds.to_string()]).output()?;
-    let took = format!("{:.0} s | {:.1} s", built - before, children_cpu_seconds()? - built);
+/// Plays seeds with one fault. Returns the promise that was broken, with the seeds and the CPU time that this took.
+fn hunt(program: &Path, name: &str, seconds: u64) -> Result<String> {
+    let number: u32 = name[..2].parse().context("a patch begins with its number")?;
+    let played = Command::new(program)
+        .args(["--hunt", "1", &seconds.to_string()])
+        .env("FANWIRE_MUTATION", number.to_string())
+        .output()?;
     let text = String::from_utf8_lossy(&played.stdout).into_owned();
-    let found = text.lines().find(|line| line.contains("broke the promise"));
+    let found = text.lines().find(|line| line.contains(BROKEN));
+    let took = text.lines().last().unwrap_or_default();
     Ok(match found {
         Some(found) => format!("{found} | {took}"),
         None if played.status.success() => format!("nothing | {took}"),
-        None => format!("a panic broke the promise not to panic | {took}"),
+        None => format!("a panic {BROKEN} not to panic | "),
     })
 }
 
-/// CPU time of all programs that were run, as Linux counts it: in hundredths of a second.
-fn children_cpu_seconds() -> Result<f64> {
-    let counted = fs::read_to_string("/proc/self/stat")?;
-    let fields = counted.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let ticks = fields.skip(13).take(2).map(|field| field.parse::<f64>().unwrap_or_default());
-    Ok(ticks.sum::<f64>() / 100.0)
+/// Builds the simulation with all patches, which are off until a number is chosen.
+fn build(root: &Path) -> Result<PathBuf> {
+    let folder = root.join("target/mutations");
+    let copy = folder.join("copy");
+    copy_workspace(root, &copy)?;
+    apply(&patches(root)?, &copy)?;
+    let target = folder.join("target"); // cargo takes copies of one workspace for the same
+    let status = Command::new("cargo")
+        .args(["build", "--quiet", "-p", "fanwire-sim", "--target-dir"])
+        .arg(&target)
+        .args(OPTIMISED.iter().flat_map(|name| ["--config".to_owned(), opt_level_of(name)]))
+        .current_dir(copy)
+        .status()
+        .context("cargo build")?;
+    ensure!(status.success(), "the patches do not build");
+    Ok(target.join("debug/fanwire-sim"))
 }
 
-/// A setting of cargo by which seeds take a third of the time, and a patch builds in some seconds more.
+/// A setting of cargo by which seeds take a third of the time.
 fn opt_level_of(name: &str) -> String {
     format!("profile.dev.package.fanwire-{name}.opt-level=1")
 }
 
-/// Applies a patch. Git must not find the repository around the copy, or it would apply nothing.
-fn git_apply(copy: &Path, patch: &Path, more: &[&str]) -> Result<()> {
+/// Applies patches as if they were one, each to what those before it made. Git must not find the repository around the copy, or it
+/// would apply nothing.
+fn apply(patches: &[PathBuf], copy: &Path) -> Result<()> {
     let mut apply = Command::new("git");
-    apply.arg("apply").args(more).arg(patch.canonicalize()?).current_dir(copy);
+    apply.arg("apply").current_dir(copy).stdin(Stdio::piped());
     apply.env("GIT_CEILING_DIRECTORIES", copy.canonicalize()?.parent().context("a folder")?);
-    let applied = apply.status()?;
-    ensure!(applied.success(), "git apply {} failed", patch.display());
+    let mut applying = apply.spawn()?;
+    let mut input = applying.stdin.take().context("it is piped")?;
+    for patch in patches {
+        input.write_all(&fs::read(patch)?)?;
+    }
+    drop(input);
+    ensure!(applying.wait()?.success(), "the patches do not apply");
     Ok(())
+}
+
+/// The patches in their order. The first one is the switch of the others.
+fn patches(root: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(root.join("crates/sim/mutations"))?;
+    let mut patches: Vec<PathBuf> =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    patches.sort();
+    Ok(patches)
+}
+
+fn name_of(patch: &Path) -> String {
+    patch.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Copies the files that git knows and that have changed. The copy keeps its times, so that cargo builds little again.
@@ -109,9 +132,6 @@ fn copy_workspace(root: &Path, copy: &Path) -> Result<()> {
     Ok(())
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 /// The crates in which a run spends its time.
 const OPTIMISED: [&str; 6] = ["broker", "cluster", "node", "policy", "protocol", "sim"];
+const BROKEN: &str = "broke the promise";

@@ -31,6 +31,8 @@ pub enum LinkId {
 pub struct Network<M> {
     links: BTreeMap<LinkId, Link<M>>,
     random: SeededRandom,
+    /// Longest delay to and from the engine, in milliseconds.
+    engine_delay: u64,
 }
 
 struct Link<M> {
@@ -46,13 +48,14 @@ struct Link<M> {
 }
 
 impl<M> Network<M> {
-    pub fn new(random: SeededRandom) -> Self {
-        Self { links: BTreeMap::new(), random }
+    pub fn new(random: SeededRandom, engine_delay: u64) -> Self {
+        Self { links: BTreeMap::new(), random, engine_delay }
     }
 
     /// Sends a message. Returns it with the time of its arrival, unless the link is cut.
     pub fn send(&mut self, id: LinkId, message: M, now: Duration) -> Option<(Duration, M)> {
-        let link = self.links.entry(id).or_insert_with(|| Link::new(id));
+        let engine_delay = self.engine_delay;
+        let link = self.links.entry(id).or_insert_with(|| Link::new(id, engine_delay));
         if link.is_cut {
             link.waiting.push(message);
             return None;
@@ -100,24 +103,26 @@ impl<M> Network<M> {
     }
 
     fn link(&mut self, id: LinkId) -> &mut Link<M> {
-        self.links.entry(id).or_insert_with(|| Link::new(id))
+        self.links.entry(id).or_insert_with(|| Link::new(id, self.engine_delay))
     }
 }
 
 /// The least and the longest delay of a link in milliseconds.
-fn delay_of(id: LinkId) -> (u64, u64) {
+fn delay_of(id: LinkId, engine_delay: u64) -> (u64, u64) {
     match id {
-        LinkId::ToEngine(_) | LinkId::FromEngine(_) | LinkId::Feed(_) => (0, 2),
+        LinkId::ToEngine(_) | LinkId::FromEngine(_) | LinkId::Feed(_) => {
+            (engine_delay / 3, engine_delay)
+        }
         LinkId::ToBackend(_) | LinkId::FromBackend(_) => (1, 300),
         LinkId::ToHost(_) | LinkId::ToClient(_) => (5, 60),
     }
 }
 
 impl<M> Link<M> {
-    fn new(id: LinkId) -> Self {
+    fn new(id: LinkId, engine_delay: u64) -> Self {
         let waiting = Vec::new();
         Self {
-            delay: delay_of(id),
+            delay: delay_of(id, engine_delay),
             slowness: Duration::ZERO,
             is_cut: false,
             last_arrival: Duration::ZERO,

@@ -54,6 +54,8 @@ pub struct Habits {
     pub blocks: u64,
     /// Seconds without publications in a channel, now and then.
     pub silences: u64,
+    /// Blocks last longer, and their users try to connect all the time.
+    pub insists: bool,
 }
 
 /// Options of the nodes that differ between seeds.
@@ -77,11 +79,33 @@ pub struct Tuning {
     pub queue_max: usize,
     /// There are map channels; the model engine has none.
     pub has_maps: bool,
+    /// Longest delay of a message between a host and the engine, in milliseconds.
+    pub engine_delay_ms: u64,
 }
 
 impl SeedPlan {
     /// The plan of a seed.
     pub fn of_seed(seed: u64) -> Self {
+        let mut plan = Self::of_older_seed(seed);
+        let mut random = SeededRandom::new(seed).fork("wide", 0);
+        plan.tuning.engine_delay_ms = *random.pick(&[2, 2, 20, 60]);
+        plan.habits.insists = random.percent(50);
+        if random.percent(30) {
+            plan.tuning.position_check_delay = Duration::from_secs(600);
+        }
+        if random.percent(25) {
+            let longer = |fault: &mut PlannedFault| fault.lasts = (fault.lasts * 3).min(FAULT_MAX);
+            plan.faults.iter_mut().for_each(longer);
+        }
+        if plan.has_engine && random.percent(20) {
+            plan.faults.extend(faults::deploy(plan.hosts, plan.busy, &mut random));
+            plan.faults.sort_by_key(|fault| fault.at);
+        }
+        plan
+    }
+
+    /// The plan of a seed that was named before there were far engines, users that insist, and deploys.
+    pub fn of_older_seed(seed: u64) -> Self {
         let mut random = SeededRandom::new(seed).fork("plan", 0);
         let has_engine = random.percent(85);
         let hosts = if has_engine { 1 + random.index(3) } else { 1 };
@@ -213,6 +237,7 @@ impl Habits {
             commands: draw(),
             blocks: draw(),
             silences: draw(),
+            insists: false,
         }
     }
 }
@@ -238,6 +263,7 @@ impl Tuning {
             tells_channels: random.fork("events", 0).percent(30),
             queue_max: *random.fork("queue", 0).pick(&[15, 100, 1000]),
             has_maps: !has_engine && random.fork("maps", 0).percent(70),
+            engine_delay_ms: 2,
         }
     }
 }
@@ -248,6 +274,8 @@ pub const SECRET: &str = "secret";
 pub const EXPIRED_CLOSE_DELAY: Duration = Duration::from_secs(5);
 /// `events.vacated_delay` of all nodes.
 pub const VACATED_DELAY: Duration = Duration::from_secs(2);
+/// A fault that lasts longer than others ends after this time.
+const FAULT_MAX: Duration = Duration::from_secs(20);
 /// A run does not wait for checks that come later than this.
 const CHECK_DELAY_AWAITED: Duration = Duration::from_secs(40);
 /// Unix time at the start of a run, in milliseconds.

@@ -69,13 +69,9 @@ pub enum WorldEvent {
         give_up: GiveUp,
     },
     /// A host tries to open its PUB/SUB connection.
-    OpenFeed {
-        origin: Origin,
-    },
+    OpenFeed(Origin),
     /// Its connection for calls can be made again.
-    Reconnect {
-        origin: Origin,
-    },
+    Reconnect(Origin),
     /// A request about a name arrives at the engine: to follow it, with a number, or not any more.
     FollowName {
         origin: Origin,
@@ -89,13 +85,9 @@ pub enum WorldEvent {
         origin: Origin,
         shard: usize,
     },
-    Tick {
-        origin: Origin,
-    },
+    Tick(Origin),
     /// A host looks which channels are occupied.
-    Watch {
-        origin: Origin,
-    },
+    Watch(Origin),
     /// Events arrive at the backend.
     Events(Box<SentEvents>),
     EventsAnswered {
@@ -117,9 +109,7 @@ pub enum WorldEvent {
         connection: u64,
         frame: Bytes,
     },
-    CloseByClient {
-        connection: u64,
-    },
+    CloseByClient(u64),
     /// A frame or the end of its connection arrives at a client.
     Message {
         connection: u64,
@@ -148,7 +138,9 @@ pub struct World {
     base: Instant,
     queue: Scheduler<WorldEvent>,
     pub(crate) network: Network<WorldEvent>,
-    pub(crate) hosts: Vec<Host<WorldEvent>>,
+    pub(crate) hosts: Vec<Host>,
+    /// Events that wait for processes that stand still, by host.
+    frozen: Vec<Vec<WorldEvent>>,
     pub(crate) engine: Engine,
     pub(crate) clients: Vec<SimulatedClient>,
     pub(crate) backend: Backend,
@@ -223,8 +215,9 @@ impl World {
             now: Duration::ZERO,
             base: Instant::now(),
             queue: Scheduler::new(random.fork("order", 0)),
-            network: Network::new(random.fork("network", 0)),
-            hosts: (0..plan.hosts).map(|_| Host::new()).collect(),
+            network: Network::new(random.fork("network", 0), plan.tuning.engine_delay_ms),
+            hosts: (0..plan.hosts).map(|_| Host::default()).collect(),
+            frozen: (0..plan.hosts).map(|_| Vec::new()).collect(),
             engine,
             clients: clients.collect(),
             backend: Backend::new(&plan, random.fork("backend", 0)),
@@ -314,10 +307,8 @@ impl World {
     }
 
     fn happen(&mut self, event: WorldEvent) {
-        let host = self.host_of_event(&event).map(|host| &mut self.hosts[host]);
-        if let Some(frozen) = host.and_then(|host| host.frozen.as_mut()) {
-            frozen.push(event);
-            return;
+        if let Some(host) = self.host_of_event(&event).filter(|host| self.hosts[*host].is_frozen) {
+            return self.frozen[host].push(event);
         }
         match event {
             WorldEvent::Call { origin, generation, number, run } => {
@@ -331,8 +322,8 @@ impl World {
                 give_up();
                 self.settle(origin.host);
             }
-            WorldEvent::OpenFeed { origin } => self.open_feed(origin),
-            WorldEvent::Reconnect { origin } => self.reconnect(origin),
+            WorldEvent::OpenFeed(origin) => self.open_feed(origin),
+            WorldEvent::Reconnect(origin) => self.reconnect(origin),
             WorldEvent::FollowName { origin, generation, name, number } => {
                 if self.is_running(origin) {
                     self.engine.follow_name(origin.host, generation, &name, number);
@@ -341,8 +332,8 @@ impl World {
             }
             WorldEvent::Feed(outgoing) => self.receive_feed(outgoing),
             WorldEvent::Turn { origin, shard } => self.turn(origin, shard),
-            WorldEvent::Tick { origin } => self.tick(origin),
-            WorldEvent::Watch { origin } => events::watch(self, origin),
+            WorldEvent::Tick(origin) => self.tick(origin),
+            WorldEvent::Watch(origin) => events::watch(self, origin),
             WorldEvent::Events(sent) => events::receive(self, &sent),
             WorldEvent::EventsAnswered { origin, count } => events::answered(self, origin, count),
             WorldEvent::Decided { origin, decide } => {
@@ -351,7 +342,7 @@ impl World {
             }
             WorldEvent::Open { connection, host, client } => self.accept(connection, host, client),
             WorldEvent::Frame { connection, frame } => self.receive_frame(connection, frame),
-            WorldEvent::CloseByClient { connection } => {
+            WorldEvent::CloseByClient(connection) => {
                 let now = self.instant();
                 if let Some(host) = self.host_of.get(&connection).copied()
                     && let Some(process) = &mut self.hosts[host].process
@@ -401,15 +392,15 @@ impl World {
             | WorldEvent::GiveUp { origin, .. }
             | WorldEvent::Expire { origin, .. }
             | WorldEvent::Turn { origin, .. }
-            | WorldEvent::Tick { origin }
-            | WorldEvent::Watch { origin }
+            | WorldEvent::Tick(origin)
+            | WorldEvent::Watch(origin)
             | WorldEvent::EventsAnswered { origin, .. }
-            | WorldEvent::OpenFeed { origin }
-            | WorldEvent::Reconnect { origin }
+            | WorldEvent::OpenFeed(origin)
+            | WorldEvent::Reconnect(origin)
             | WorldEvent::Decided { origin, .. } => Some(origin.host),
             WorldEvent::Feed(outgoing) => Some(outgoing.host),
             WorldEvent::Open { host, .. } => Some(*host),
-            WorldEvent::Frame { connection, .. } | WorldEvent::CloseByClient { connection } => {
+            WorldEvent::Frame { connection, .. } | WorldEvent::CloseByClient(connection) => {
                 self.host_of.get(connection).copied()
             }
             _ => None,
@@ -425,7 +416,7 @@ impl World {
                     self.send(LinkId::ToHost(client), WorldEvent::Frame { connection, frame });
                 }
                 Action::Close { connection } => {
-                    self.send(LinkId::ToHost(client), WorldEvent::CloseByClient { connection });
+                    self.send(LinkId::ToHost(client), WorldEvent::CloseByClient(connection));
                 }
                 Action::After(delay, timer) => {
                     self.queue.at(self.now + delay, WorldEvent::Timer { client, timer });

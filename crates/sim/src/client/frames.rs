@@ -28,9 +28,7 @@ pub enum Seen {
         channels: Vec<String>,
     },
     /// A connect was answered with an error.
-    Refused {
-        code: u32,
-    },
+    Refused(u32),
     Disconnected {
         connection: u64,
         code: u16,
@@ -54,9 +52,7 @@ pub enum Seen {
         at: Option<Claim>,
     },
     /// The client ended it.
-    Left {
-        channel: String,
-    },
+    Left(String),
     Received {
         channel: String,
         publication: Publication,
@@ -83,9 +79,7 @@ pub enum Seen {
         client: String,
     },
     /// A reply to a command that was not sent, or answered already.
-    Unasked {
-        id: u32,
-    },
+    Unasked(u32),
     Garbage,
 }
 

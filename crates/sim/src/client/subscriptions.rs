@@ -300,7 +300,7 @@ impl SimulatedClient {
         match subscription.state {
             SubscriptionState::On => {
                 let unsubscribe = Some(UnsubscribeRequest { channel: channel.clone() });
-                let id = self.remember(PendingKind::Unsubscribe { channel }, now);
+                let id = self.remember(PendingKind::Unsubscribe(channel), now);
                 let command = Command { id, unsubscribe, ..Command::default() };
                 vec![Action::Send { connection: self.connection, frame: framed(&[command]) }]
             }

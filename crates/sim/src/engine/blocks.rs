@@ -13,7 +13,8 @@ use fanwire_broker::{
 #[derive(Clone, Default)]
 pub(super) struct Blocks {
     position: Position,
-    entries: BTreeMap<(u8, String, Option<String>), RevocationChange>,
+    /// With the position of the first change of each: a page after another lacks nothing that was there all the time.
+    entries: BTreeMap<(u8, String, Option<String>), (u64, RevocationChange)>,
 }
 
 impl Blocks {
@@ -31,17 +32,22 @@ impl Blocks {
         let key = (table, change.subject.clone(), change.channel.clone());
         match change.kind {
             RevocationKind::UnblockUser => drop(self.entries.remove(&key)),
-            _ => drop(self.entries.insert(key, change.clone())),
+            _ => {
+                let new = || (self.position.offset, change.clone());
+                self.entries.entry(key).or_insert_with(new).1 = change.clone();
+            }
         }
         self.position
     }
 
     pub(super) fn page(&self, from: RevocationCursor) -> RevocationPage {
-        let first = from.scan as usize;
-        let end = first + PAGE;
-        let entries = self.entries.values().skip(first).take(PAGE).cloned().collect();
-        let cursor = RevocationCursor { table: 0, scan: end as u64 };
-        let next = (end < self.entries.len()).then_some(cursor);
+        let mut rest: Vec<_> = self.entries.values().filter(|(at, _)| *at > from.scan).collect();
+        rest.sort_unstable_by_key(|(at, _)| *at);
+        let has_more = rest.len() > PAGE;
+        rest.truncate(PAGE);
+        let scan = rest.last().map_or(0, |(at, _)| *at);
+        let next = has_more.then_some(RevocationCursor { table: 0, scan });
+        let entries = rest.into_iter().map(|(_, change)| change.clone()).collect();
         RevocationPage { position: self.position, entries, next }
     }
 }

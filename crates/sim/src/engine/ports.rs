@@ -45,10 +45,12 @@ pub type Finish = Box<dyn FnOnce() + Send>;
 /// Ends a call that is not answered; does nothing to one that is.
 pub type GiveUp = Arc<dyn Fn() + Send + Sync>;
 
-/// The ports of one node.
+/// The ports of one node. The world carries the requests.
+#[derive(Default)]
 pub struct EnginePort {
     requests: Mutex<Vec<EngineRequest>>,
-    is_connected: Mutex<bool>,
+    /// While its connection is lost, calls fail at once.
+    is_disconnected: Mutex<bool>,
     deliver: Mutex<Option<Arc<dyn Deliver>>>,
     listener: Mutex<Option<RevocationListener>>,
     suppressed: Arc<SuppressedCounters>,
@@ -57,24 +59,11 @@ pub struct EnginePort {
 }
 
 impl EnginePort {
-    /// Ports whose requests the world carries.
-    pub fn new() -> Arc<Self> {
-        Arc::new(Self {
-            requests: Mutex::default(),
-            is_connected: Mutex::new(true),
-            deliver: Mutex::default(),
-            listener: Mutex::default(),
-            suppressed: Arc::default(),
-            at_once: None,
-        })
-    }
-
     /// Ports to an engine of their own, which answers at once.
     #[cfg(test)]
     pub(super) fn answering_at_once(mut engine: Engine) -> Arc<Self> {
         engine.open_feed(0, 0, "");
-        let port = Arc::into_inner(Self::new()).expect("it is new");
-        Arc::new(Self { at_once: Some(Mutex::new(engine)), ..port })
+        Arc::new(Self { at_once: Some(Mutex::new(engine)), ..Self::default() })
     }
 
     /// Sets the node that gets publications.
@@ -82,9 +71,8 @@ impl EnginePort {
         *self.deliver.lock() = Some(deliver);
     }
 
-    /// While it is not connected, calls fail at once.
     pub fn set_connected(&self, is_connected: bool) {
-        *self.is_connected.lock() = is_connected;
+        *self.is_disconnected.lock() = !is_connected;
     }
 
     /// What the node asked for since the last call.
@@ -132,7 +120,7 @@ impl EnginePort {
         if let Some(engine) = &self.at_once {
             return Answer::now(Ok(self.run_at_once(engine, run)));
         }
-        if !*self.is_connected.lock() {
+        if *self.is_disconnected.lock() {
             return Answer::now(Err(BrokerError::Unavailable));
         }
         let (promise, answer) = Answer::later();

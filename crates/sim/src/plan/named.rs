@@ -66,6 +66,7 @@ impl SeedPlan {
             tells_channels: false,
             queue_max: 1000,
             has_maps: false,
+            engine_delay_ms: 2,
         };
         Self {
             seed: 1,

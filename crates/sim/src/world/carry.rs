@@ -185,7 +185,7 @@ impl World {
         for (_, outstanding) in behind {
             (outstanding.give_up)();
         }
-        self.queue.at(at, WorldEvent::OpenFeed { origin });
+        self.queue.at(at, WorldEvent::OpenFeed(origin));
         self.settle(host);
     }
 
@@ -199,7 +199,7 @@ impl World {
             && !self.network.is_cut(LinkId::Feed(host));
         if self.now < may_open_at || !is_reachable {
             let again = self.now + Duration::from_millis(500);
-            self.queue.at(again.max(may_open_at), WorldEvent::OpenFeed { origin });
+            self.queue.at(again.max(may_open_at), WorldEvent::OpenFeed(origin));
             return;
         }
         let Some(process) = &mut self.hosts[host].process else { return };
@@ -211,6 +211,8 @@ impl World {
         let uid = process.node.uid().to_owned();
         self.story.tell(self.now, format_args!("h{host} opens feed {generation}"));
         self.engine.open_feed(host, generation, &uid);
+        let losses_until = &mut self.hosts[host].losses_until;
+        *losses_until = (self.now + AFTER_LOSS).max(*losses_until);
         for (name, number) in names {
             self.send_follow(origin, name, Some(number));
         }
@@ -231,7 +233,7 @@ impl World {
                 (outstanding.give_up)();
             }
             let at = self.engine_up_at + self.random.between_ms(20, 300);
-            self.queue.at(at, WorldEvent::Reconnect { origin });
+            self.queue.at(at, WorldEvent::Reconnect(origin));
             self.settle(host);
         }
     }
@@ -239,7 +241,7 @@ impl World {
     pub(super) fn reconnect(&mut self, origin: Origin) {
         if self.now < self.engine_up_at {
             let at = self.engine_up_at + self.random.between_ms(20, 300);
-            self.queue.at(at, WorldEvent::Reconnect { origin });
+            self.queue.at(at, WorldEvent::Reconnect(origin));
         } else if self.is_running(origin)
             && let Some(process) = &self.hosts[origin.host].process
             && let Some(port) = &process.port
@@ -263,6 +265,8 @@ impl World {
     }
 }
 
+/// A node has found out what it missed within this time.
+const AFTER_LOSS: Duration = Duration::from_secs(30);
 /// A call that is not answered within this time has failed.
 const IO_TIMEOUT: Duration = Duration::from_secs(4);
 /// Seconds of silence after which a PUB/SUB connection is closed.

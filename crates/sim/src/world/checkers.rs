@@ -86,24 +86,20 @@ impl Checkers {
     pub(super) fn look(&mut self, world: &World) {
         self.look_at_lives(world);
         self.look_at_lists(world);
+        self.look_at_delivery(world);
         let contradiction = world.engine.truth.lock().contradiction().map(str::to_owned);
         if let Some(contradiction) = contradiction {
             self.broken("an epoch names one stream", contradiction, Vec::new());
         }
     }
 
-    pub(super) fn command_given(&mut self, kind: &BackendCommand, now: Duration) {
+    pub(super) fn command_given(&mut self, kind: &BackendCommand) {
         self.commands.given(kind);
-        self.lists.given(kind, now);
+        self.lists.given(kind);
     }
 
     pub(super) fn command_done(&mut self, command: &GivenCommand) {
         self.lists.done(command);
-    }
-
-    /// A command has had the time to take effect.
-    pub(super) fn verify(&mut self, world: &World, command: &GivenCommand) {
-        self.verify_command(world, command);
     }
 
     /// Everything has come that will come.

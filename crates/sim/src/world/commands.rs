@@ -50,7 +50,7 @@ impl World {
     fn host_to_call(&mut self) -> Option<usize> {
         let answers = |host: &usize| {
             let host = &self.hosts[*host];
-            host.process.is_some() && host.frozen.is_none()
+            host.process.is_some() && !host.is_frozen
         };
         let hosts: Vec<usize> = (0..self.hosts.len()).filter(answers).collect();
         if hosts.is_empty() { None } else { Some(*self.backend.random.pick(&hosts)) }
@@ -105,7 +105,7 @@ impl World {
             return self.schedule_job(again, Job::Give(kind));
         };
         self.story.tell(self.now, format_args!("backend commands {kind:?} at h{host}"));
-        self.checkers.command_given(&kind, self.now);
+        self.checkers.command_given(&kind);
         let answer = self.call(host, &kind);
         let given_at = self.now;
         let results = Arc::clone(&self.results);
@@ -132,27 +132,27 @@ impl World {
             revoked.unwrap_or_else(|_| Answer::now(Err(ErrorCode::BAD_REQUEST)))
         };
         match kind {
-            BackendCommand::Disconnect { user } => {
+            BackendCommand::Disconnect(user) => {
                 let disconnect = Disconnect { code: BACKEND_CODE, reason: "backend".into() };
                 node.connections().disconnect(of_user(user), disconnect)
             }
             BackendCommand::Unsubscribe { user, channel } => {
                 node.connections().unsubscribe(of_user(user), Some(channel))
             }
-            BackendCommand::Subscribe { user } => {
+            BackendCommand::Subscribe(user) => {
                 let subscription =
                     ServerSubscription { channel: ORDERED.into(), ..ServerSubscription::default() };
                 node.connections().subscribe(of_user(user), subscription, now)
             }
-            BackendCommand::Expire { user } => {
+            BackendCommand::Expire(user) => {
                 let renewal = Renewal { expire_at: Some(1), ..Renewal::default() };
                 node.connections().refresh(of_user(user), renewal)
             }
-            BackendCommand::Block { user } => revoke(
+            BackendCommand::Block(user) => revoke(
                 RevocationKind::BlockUser,
                 RevocationChange { subject: user.clone(), ..RevocationChange::default() },
             ),
-            BackendCommand::Unblock { user } => revoke(
+            BackendCommand::Unblock(user) => revoke(
                 RevocationKind::UnblockUser,
                 RevocationChange { subject: user.clone(), ..RevocationChange::default() },
             ),
@@ -189,8 +189,8 @@ impl World {
         if !is_done {
             let is_of_list = matches!(
                 kind,
-                BackendCommand::Block { .. }
-                    | BackendCommand::Unblock { .. }
+                BackendCommand::Block(_)
+                    | BackendCommand::Unblock(_)
                     | BackendCommand::Invalidate { .. }
             );
             if is_of_list {
@@ -200,18 +200,19 @@ impl World {
             return;
         }
         match &kind {
-            BackendCommand::Subscribe { .. } => {
+            BackendCommand::Subscribe(_) => {
                 let mut publishing = self.backend.publication(ORDERED.to_owned());
                 publishing.host = Some(command.host);
                 command.marker = Some(publishing.number);
                 self.schedule_job(self.now, Job::Publish(publishing));
             }
-            BackendCommand::Block { user } => {
-                let kind = BackendCommand::Unblock { user: user.clone() };
-                let later = self.now + self.backend.random.between_ms(5000, 30_000);
+            BackendCommand::Block(user) => {
+                let kind = BackendCommand::Unblock(user.clone());
+                let longest = if self.plan.habits.insists { 90_000 } else { 30_000 };
+                let later = self.now + self.backend.random.between_ms(5000, longest);
                 self.schedule_job(later, Job::Give(kind));
             }
-            BackendCommand::Unblock { user } => self.log_in_again(user),
+            BackendCommand::Unblock(user) => self.log_in_again(user),
             _ => {}
         }
         self.checkers.command_done(&command);

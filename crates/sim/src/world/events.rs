@@ -42,7 +42,7 @@ pub(super) fn watch(world: &mut World, origin: Origin) {
         return;
     }
     let now = world.instant();
-    world.queue.at(world.now + WATCH_INTERVAL, WorldEvent::Watch { origin });
+    world.queue.at(world.now + WATCH_INTERVAL, WorldEvent::Watch(origin));
     let Some(process) = &mut world.hosts[origin.host].process else { return };
     let Some(reporter) = &mut process.reporter else { return };
     reporter.watch.look(&process.node, now);

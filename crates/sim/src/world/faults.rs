@@ -15,7 +15,7 @@ pub(super) fn begin(world: &mut World, number: usize) {
     world.story.tell(world.now, format_args!("fault {number} begins: {:?}", fault.kind));
     match fault.kind {
         FaultKind::Kill { host, is_silent } => world.kill(host, is_silent),
-        FaultKind::Pause { host } => world.hosts[host].pause(),
+        FaultKind::Pause { host } => world.hosts[host].is_frozen = true,
         FaultKind::ClockJump { host, seconds } => {
             world.hosts[host].clock_offset_ms += seconds * 1000;
             world.hosts[host].stepped_at = world.now;
@@ -84,40 +84,39 @@ pub(super) fn end(world: &mut World, number: usize) {
 
 /// Remembers until when a host or client may be late for a reason that no node can notice.
 fn note_faults(world: &mut World, number: usize) {
-    let PlannedFault { at, lasts, kind } = world.plan.faults[number].clone();
+    let PlannedFault { at, lasts, mut kind } = world.plan.faults[number].clone();
     let over = at + lasts + AFTER_TROUBLE;
+    let extend = |until: &mut Duration| *until = over.max(*until);
     match kind {
-        FaultKind::Kill { host, .. }
-        | FaultKind::Pause { host }
-        | FaultKind::CutFromEngine { host, .. }
-        | FaultKind::SlowFeed { host, .. }
-        | FaultKind::SlowEngine { host, .. }
-        | FaultKind::SlowShards { host, .. } => {
-            let faults_until = &mut world.hosts[host].silent_faults_until;
-            *faults_until = over.max(*faults_until);
-        }
-        FaultKind::CutClient { client, .. } => {
-            let faults_until = &mut world.client_faults_until[client];
-            *faults_until = over.max(*faults_until);
-        }
-        FaultKind::FailOver { .. } | FaultKind::LoseAll => {
-            world.engine_faults_until = over.max(world.engine_faults_until);
-        }
         FaultKind::ClockJump { .. } | FaultKind::FeedDown { .. } => {}
+        FaultKind::CutClient { client, .. } => extend(&mut world.client_faults_until[client]),
+        FaultKind::FailOver { .. } | FaultKind::LoseAll => extend(&mut world.engine_faults_until),
+        _ => {
+            let is_only_late = matches!(kind, FaultKind::SlowFeed { .. });
+            let Some(host) = kind.host_mut() else { return };
+            let host = &mut world.hosts[*host];
+            extend(&mut host.silent_faults_until);
+            if !is_only_late {
+                extend(&mut host.losses_until);
+            }
+        }
     }
 }
+
 fn engine_links(host: usize, calls: bool, answers: bool, feed: bool) -> Vec<LinkId> {
-    let links = [
+    chosen(&[
         (calls, LinkId::ToEngine(host)),
         (answers, LinkId::FromEngine(host)),
         (feed, LinkId::Feed(host)),
-    ];
-    links.into_iter().filter_map(|(is_chosen, link)| is_chosen.then_some(link)).collect()
+    ])
 }
 
 fn client_links(client: usize, to: bool, from: bool) -> Vec<LinkId> {
-    let links = [(to, LinkId::ToClient(client)), (from, LinkId::ToHost(client))];
-    links.into_iter().filter_map(|(is_chosen, link)| is_chosen.then_some(link)).collect()
+    chosen(&[(to, LinkId::ToClient(client)), (from, LinkId::ToHost(client))])
+}
+
+fn chosen(links: &[(bool, LinkId)]) -> Vec<LinkId> {
+    links.iter().filter(|(is_chosen, _)| *is_chosen).map(|(_, link)| *link).collect()
 }
 
 /// After a fault everything may be late for this long.

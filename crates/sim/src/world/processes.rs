@@ -31,7 +31,8 @@ impl World {
         }
         self.hosts[number].incarnation += 1;
         self.hosts[number].started_at = self.now;
-        self.hosts[number].frozen = None;
+        self.hosts[number].is_frozen = false;
+        self.frozen[number].clear();
         let incarnation = self.hosts[number].incarnation;
         self.story.tell(self.now, format_args!("h{number} starts {incarnation}"));
         let of_node = self.random.fork("node", number as u64 * 1000 + incarnation);
@@ -44,7 +45,7 @@ impl World {
             hooks.occupancy = receivers.occupancy;
         }
         let (parts, port) = if self.plan.has_engine {
-            let port = EnginePort::new();
+            let port = Arc::<EnginePort>::default();
             (parts_with_engine(&port, hooks, chance), Some(port))
         } else {
             let witnessed = Arc::clone(&self.engine.truth);
@@ -72,11 +73,11 @@ impl World {
             if let Some(process) = &mut self.hosts[number].process {
                 process.feed.follow(NODES);
             }
-            self.queue.at(self.now, WorldEvent::OpenFeed { origin });
+            self.queue.at(self.now, WorldEvent::OpenFeed(origin));
         }
-        self.queue.at(self.now + TICK, WorldEvent::Tick { origin });
+        self.queue.at(self.now + TICK, WorldEvent::Tick(origin));
         if self.plan.tuning.tells_channels {
-            self.queue.at(self.now + WATCH_INTERVAL, WorldEvent::Watch { origin });
+            self.queue.at(self.now + WATCH_INTERVAL, WorldEvent::Watch(origin));
         }
         self.settle(number);
     }
@@ -111,7 +112,8 @@ impl World {
         self.story.tell(self.now, format_args!("h{number} is killed"));
         let Some(process) = self.hosts[number].process.take() else { return };
         self.kills.push(self.now);
-        self.hosts[number].frozen = None;
+        self.hosts[number].is_frozen = false;
+        self.frozen[number].clear();
         self.engine.close_feed(number);
         if is_silent {
             return;
@@ -126,8 +128,8 @@ impl World {
 
     /// A process that stood still goes on: with everything that came during the pause, in order.
     pub(crate) fn resume_host(&mut self, number: usize) {
-        let frozen = self.hosts[number].frozen.take().unwrap_or_default();
-        for event in frozen {
+        self.hosts[number].is_frozen = false;
+        for event in std::mem::take(&mut self.frozen[number]) {
             self.happen(event);
         }
         self.settle(number);
@@ -144,7 +146,7 @@ impl World {
         }
         self.probe_feed(origin.host);
         self.settle(origin.host);
-        self.queue.at(self.now + TICK, WorldEvent::Tick { origin });
+        self.queue.at(self.now + TICK, WorldEvent::Tick(origin));
     }
 
     pub(super) fn turn(&mut self, origin: Origin, shard: usize) {

@@ -29,10 +29,10 @@ fn sample(world: &mut World) -> Value {
 
 fn host(world: &World, number: usize) -> Value {
     let host = &world.hosts[number];
-    let state = match (&host.process, &host.frozen) {
+    let state = match (&host.process, host.is_frozen) {
         (None, _) => "down",
-        (Some(_), Some(_)) => "still",
-        (Some(_), None) => "up",
+        (Some(_), true) => "still",
+        (Some(_), false) => "up",
     };
     let is_cut = [LinkId::ToEngine(number), LinkId::FromEngine(number), LinkId::Feed(number)]
         .map(|link| world.network.is_cut(link));

@@ -25,7 +25,7 @@ pub(super) struct Commands {
 impl Commands {
     pub(super) fn given(&mut self, kind: &BackendCommand) {
         let key = match kind {
-            BackendCommand::Disconnect { user } => (user.clone(), String::new()),
+            BackendCommand::Disconnect(user) => (user.clone(), String::new()),
             BackendCommand::Unsubscribe { user, channel } => (user.clone(), channel.clone()),
             _ => return,
         };
@@ -62,11 +62,12 @@ impl Checkers {
         }
     }
 
-    pub(super) fn verify_command(&mut self, world: &World, command: &GivenCommand) {
+    /// A command has had the time to take effect.
+    pub(in crate::world) fn verify(&mut self, world: &World, command: &GivenCommand) {
         let user = match &command.kind {
-            BackendCommand::Disconnect { user }
-            | BackendCommand::Expire { user }
-            | BackendCommand::Subscribe { user }
+            BackendCommand::Disconnect(user)
+            | BackendCommand::Expire(user)
+            | BackendCommand::Subscribe(user)
             | BackendCommand::Unsubscribe { user, .. } => user,
             _ => return,
         };
@@ -75,8 +76,9 @@ impl Checkers {
                 && self.arrived.get(&client.connection).is_some_and(|at| *at < command.given_at);
             let is_good = !had_faults(world, client.number, command.given_at)
                 && !had_engine_faults(world, command.given_at);
-            // A command for a session waits for the calls before it.
-            if was_there && is_good && !client.is_calling(world.now) {
+            // A command for a session waits for the calls and subscribes before it.
+            let is_waiting = client.is_calling(world.now) || !client.pending.is_empty();
+            if was_there && is_good && !is_waiting {
                 self.verify_for(world, command, client);
             }
         }
@@ -86,7 +88,7 @@ impl Checkers {
     fn verify_for(&mut self, world: &World, command: &GivenCommand, client: &SimulatedClient) {
         let number = client.number;
         match &command.kind {
-            BackendCommand::Disconnect { .. } | BackendCommand::Expire { .. } => {
+            BackendCommand::Disconnect(_) | BackendCommand::Expire(_) => {
                 let text = format!("{command:?} left its connection");
                 self.broken_for(REACHED, number, "connection", text);
             }
@@ -106,7 +108,7 @@ impl Checkers {
                     self.broken_for(REACHED, number, channel, text);
                 }
             }
-            BackendCommand::Subscribe { .. } => {
+            BackendCommand::Subscribe(_) => {
                 if !client.subscriptions.contains_key(ORDERED) {
                     let text = format!("{command:?} did not subscribe it");
                     return self.broken_for(REACHED, number, ORDERED, text);

@@ -4,15 +4,15 @@
 //! Changed here: what a subscriber is promised.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fanwire_broker::map::ChangesQuery;
 use fanwire_node::Page;
 use fanwire_protocol::{Publication, SubscribeResult};
 
-use super::Checkers;
+use super::{Checkers, had_engine_faults, had_faults, was_feed_down};
 use crate::backend::ORDERED;
-use crate::client::{Claim, ClientState, MapCopy, Seen, SubscriptionState};
+use crate::client::{Claim, ClientState, MapCopy, Seen, SimulatedClient, SubscriptionState};
 use crate::truth::{Truth, number_of};
 use crate::world::World;
 
@@ -87,7 +87,7 @@ impl Checkers {
                     self.broken_for(ONCE, client, channel, text);
                 }
             }
-            Seen::Unsubscribed { channel, .. } | Seen::Left { channel } => {
+            Seen::Unsubscribed { channel, .. } | Seen::Left(channel) => {
                 subscriptions.remove(channel);
             }
             Seen::Disconnected { .. } => subscriptions.clear(),
@@ -95,36 +95,48 @@ impl Checkers {
         }
     }
 
+    /// Once a second: whoever lacks a publication for so long that its node must have noticed has been told.
+    pub(super) fn look_at_delivery(&mut self, world: &World) {
+        for (client, channel, at) in positions(world) {
+            let number = client.number;
+            let is_good = !had_faults(world, number, world.now)
+                && !was_feed_down(world, number)
+                && !had_engine_faults(world, world.now);
+            if !self.has_engine || !is_good {
+                continue;
+            }
+            let truth = world.engine.truth.lock();
+            let Some(next) = truth.at(&at.epoch, at.offset + 1) else { continue };
+            let is_late = next.stored_at + TOLD_WITHIN < world.instant();
+            if is_late && !is_filtered(&client.subscriptions[channel].filter, Some(&next.kind)) {
+                let text = format!("it is at {at:?} and lacks {next:?}, and it was not told");
+                self.broken_for(TOLD, number, channel, text);
+            }
+        }
+    }
+
     /// Who has a position is at the top of its stream.
     pub(super) fn finish_delivery(&mut self, world: &World, now: Instant) {
-        for client in &world.clients {
-            for (channel, subscription) in &client.subscriptions {
-                let is_on = subscription.state == SubscriptionState::On;
-                let Some(at) = subscription.position.as_ref().filter(|_| is_on) else { continue };
-                if client.state != ClientState::Connected {
-                    continue;
-                }
-                let top = self.top(world, channel, now);
-                let truth = world.engine.truth.lock();
-                let is_whole = subscription
-                    .map
-                    .as_ref()
-                    .is_none_or(|it| it.entries == truth.entries(&top.epoch, top.offset));
-                let is_there = is_whole
-                    && at.epoch == top.epoch
-                    && (at.offset + 1..=top.offset).all(|offset| {
-                        let entry = truth.at(&top.epoch, offset);
-                        is_filtered(&subscription.filter, entry.map(|it| it.kind.as_str()))
-                    });
-                drop(truth);
-                // No node reads a stream that was not used since a failover, if checks are off for longer than the run.
-                // A stream that has begun again without a publication has nothing that could be missed.
-                let is_known = !top.epoch.is_empty() && top.offset > 0;
-                if is_known && !is_there {
-                    let text =
-                        format!("it is at {at:?} and the stream at {top:?}, and it was not told");
-                    self.broken_for(TOLD, client.number, channel, text);
-                }
+        for (client, channel, at) in positions(world) {
+            let subscription = &client.subscriptions[channel];
+            let top = self.top(world, channel, now);
+            let truth = world.engine.truth.lock();
+            let copy = subscription.map.as_ref();
+            let is_whole =
+                copy.is_none_or(|it| it.entries == truth.entries(&top.epoch, top.offset));
+            let is_there = is_whole
+                && at.epoch == top.epoch
+                && (at.offset + 1..=top.offset).all(|offset| {
+                    let entry = truth.at(&top.epoch, offset);
+                    is_filtered(&subscription.filter, entry.map(|it| it.kind.as_str()))
+                });
+            // No node reads a stream that was not used since a failover, if checks are off for longer than the run.
+            // A stream that has begun again without a publication has nothing that could be missed.
+            let is_known = !top.epoch.is_empty() && top.offset > 0;
+            if is_known && !is_there {
+                let text =
+                    format!("it is at {at:?} and the stream at {top:?}, and it was not told");
+                self.broken_for(TOLD, client.number, channel, text);
             }
         }
     }
@@ -146,6 +158,15 @@ impl Checkers {
         };
         Claim { offset: top.offset, epoch: top.epoch.as_str().to_owned() }
     }
+}
+
+/// Connected clients with their channels and positions.
+fn positions(world: &World) -> impl Iterator<Item = (&SimulatedClient, &String, &Claim)> {
+    let connected = world.clients.iter().filter(|it| it.state == ClientState::Connected);
+    connected.flat_map(|client| {
+        let on = client.subscriptions.iter().filter(|(_, it)| it.state == SubscriptionState::On);
+        on.filter_map(move |(channel, it)| Some((client, channel, it.position.as_ref()?)))
+    })
 }
 
 impl Followed {
@@ -268,3 +289,5 @@ fn check_cache(
 const RECOVERED: &str = "recovered is true only if it is true";
 const ONCE: &str = "each publication comes once, in order, without a gap";
 const TOLD: &str = "nothing is lost without being told";
+/// A node that may have missed publications tells its clients within this time, where nothing else is broken.
+const TOLD_WITHIN: Duration = Duration::from_secs(20);

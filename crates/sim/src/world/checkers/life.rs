@@ -16,7 +16,7 @@ impl Checkers {
     pub(super) fn check_life(&mut self, world: &World, client: usize, seen: &Seen) {
         match seen {
             Seen::Disconnected { code, .. } => self.check_code(world, client, *code),
-            Seen::Refused { code } if ![100, 109, 110].contains(code) => {
+            Seen::Refused(code) if ![100, 109, 110, 3502, 3507].contains(code) => {
                 self.broken_for(TURNED_AWAY, client, "connect", format!("error {code}"));
             }
             Seen::Connected { channels, .. }
@@ -30,7 +30,11 @@ impl Checkers {
                 let is_at_top = top.offset == at.offset && top.epoch.as_str() == at.epoch;
                 if is_at_top && !had_engine_faults(world, world.now) {
                     let text = format!("ended at {at:?}, which is the top");
-                    self.broken_for("positions end for a cause", client, channel, text);
+                    self.broken_for(CAUSE, client, channel, text);
+                }
+                if nothing_was_lost(world, client) {
+                    let text = format!("ended at {at:?}, though nothing was lost");
+                    self.broken_for(CAUSE, client, channel, text);
                 }
             }
             Seen::Published { channel, number, is_done: true, was_seen: false } => {
@@ -55,7 +59,7 @@ impl Checkers {
                     self.broken_for("a slow call does not hold up a fast one", client, "rpc", text);
                 }
             }
-            Seen::Unasked { id } => {
+            Seen::Unasked(id) => {
                 self.broken_for(ANSWERED, client, "command", format!("{id} is answered twice"));
             }
             Seen::Garbage => {
@@ -164,6 +168,17 @@ impl Checkers {
     }
 }
 
+/// Whether the host of a client has received everything that was published for a while, at most too late for the client.
+fn nothing_was_lost(world: &World, client: usize) -> bool {
+    let connection = world.clients[client].connection;
+    let host = world.host_of.get(&connection).map(|host| &world.hosts[*host]);
+    let may_be_too_late = !world.plan.tuning.position_max_time_lag.is_zero();
+    let is_whole = host.is_some_and(|host| host.losses_until < world.now);
+    let is_open = host.and_then(|host| host.process.as_ref()).is_some_and(|it| it.feed.is_open);
+    is_whole && is_open && !may_be_too_late && !had_engine_faults(world, world.now)
+}
+
+const CAUSE: &str = "positions end for a cause";
 const TURNED_AWAY: &str = "a client that behaves is not turned away";
 const ANSWERED: &str = "every command is answered once";
 const BACK: &str = "everybody comes back";

@@ -31,13 +31,13 @@ struct Block {
 }
 
 impl Lists {
-    pub(super) fn given(&mut self, kind: &BackendCommand, _: Duration) {
+    pub(super) fn given(&mut self, kind: &BackendCommand) {
         match kind {
-            BackendCommand::Block { user } => {
+            BackendCommand::Block(user) => {
                 self.blocks.entry(user.clone()).or_default().was_tried = true;
             }
             // From now on the user may be in or not.
-            BackendCommand::Unblock { user } => {
+            BackendCommand::Unblock(user) => {
                 let block = self.blocks.entry(user.clone()).or_default();
                 block.since = None;
                 block.ends_given += 1;
@@ -48,14 +48,14 @@ impl Lists {
 
     pub(super) fn done(&mut self, command: &GivenCommand) {
         match &command.kind {
-            BackendCommand::Block { user } => {
+            BackendCommand::Block(user) => {
                 let block = self.blocks.entry(user.clone()).or_default();
                 // Else it and the end of another one may have come in any order.
                 if block.ends_given == 0 && block.ended_at < command.given_at {
                     block.since = Some(command.done_at);
                 }
             }
-            BackendCommand::Unblock { user } => {
+            BackendCommand::Unblock(user) => {
                 let block = self.blocks.entry(user.clone()).or_default();
                 block.ends_given = block.ends_given.saturating_sub(1);
                 block.ended_at = command.done_at;
@@ -145,7 +145,7 @@ fn is_lost(world: &World, since: Duration) -> bool {
 }
 
 /// After a loss nodes store again what they know within this time.
-const STORED_AGAIN: Duration = Duration::from_secs(40);
+const STORED_AGAIN: Duration = Duration::from_secs(20);
 const OUT: &str = "blocked users and revoked tokens stay out";
 /// A change has reached all nodes and clients after this time, where nothing is slow.
 const SPREAD: Duration = Duration::from_secs(5);
