@@ -8,7 +8,7 @@ use fanwire_broker::Answer;
 use fanwire_broker::map::{MapError, MapOutcome, MapPublish, MapRemoval};
 use fanwire_policy::InNamespace;
 use fanwire_policy::channel::{check_data, may_remove_keys, may_set_keys};
-use fanwire_policy::hooks::{CommandDecision, MapEvent, MapGrant, PublishEvent, Rejection};
+use fanwire_policy::hooks::{CommandDecision, MapEvent, MapGrant, PublishEvent};
 use fanwire_policy::options::{ClientKey, MapOptions, ProxyRoute, SubscriptionType};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication, PublishRequest, PublishResult, Reply};
 
@@ -33,15 +33,13 @@ pub(in crate::command) fn handle(
     let session = context.session();
     let info = session.client_info(own.map(|own| session.subscription(own)));
     let command = MapCommand { map: &namespace.map, info, is_subscribed: own.is_some(), request };
-    let change = if command.request.removed {
-        removal(context, &command)?
-    } else {
-        publish(context, &command)?
+    let decision = command.ask(context)?;
+    let grant = match decision {
+        HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
+        HookDecision::Made(Some(grant)) => grant,
+        HookDecision::Made(None) => command.permitted(context)?,
     };
-    let outcome = match change {
-        MapChangeStep::Asked(answer) => return Ok(CommandStep::Ask(answer)),
-        MapChangeStep::Made(outcome) => outcome,
-    };
+    let outcome = command.change(context, grant);
     let step = CommandStep::of(outcome.map(|outcome| outcome.and_then(accepted)), |()| {
         Reply { publish: Some(PublishResult {}), ..Reply::default() }.into()
     })?;
@@ -59,6 +57,71 @@ struct MapCommand<'a> {
 }
 
 impl MapCommand<'_> {
+    /// Asks the hook of the change, if there is one.
+    ///
+    /// # Errors
+    /// The rejection of the hook.
+    fn ask(
+        &self,
+        context: &mut CommandContext<'_>,
+    ) -> Result<HookDecision<MapGrant>, CommandError> {
+        let removed = self.request.removed;
+        let proxy = if removed { &self.map.remove_proxy } else { &self.map.publish_proxy };
+        let route = ProxyRoute::from(proxy);
+        let hooks = context.node.hooks();
+        let hook = if removed { &hooks.map_remove } else { &hooks.map_publish };
+        let hook = hook.as_ref().filter(|hook| hook.applies(&route));
+        context.ask(
+            hook.map(|hook| RoutedHook { hook, route }),
+            |context| self.event(context),
+            CommandDecision::of_map,
+            CommandDecision::into_map,
+        )
+    }
+
+    /// The change of a client that the options permit.
+    ///
+    /// # Errors
+    /// 103 without permission.
+    fn permitted(&self, context: &CommandContext<'_>) -> Result<MapGrant, CommandError> {
+        let permission = if self.request.removed { may_remove_keys } else { may_set_keys };
+        permission(context.who(), self.map, self.is_subscribed)?;
+        Ok(MapGrant { key: Some(self.key()?), ..MapGrant::default() })
+    }
+
+    /// Makes the change.
+    fn change(
+        &self,
+        context: &CommandContext<'_>,
+        grant: MapGrant,
+    ) -> Answer<Result<MapOutcome, MapError>, ErrorCode> {
+        let request = &self.request;
+        let maps = context.node.maps();
+        let key = grant.key.unwrap_or_else(|| request.key.clone());
+        let publication = Publication { key, tags: grant.tags, ..Publication::default() };
+        let idempotency_key = grant.idempotency_key;
+        let expected = grant.expected;
+        if request.removed {
+            let removal = MapRemoval { publication, idempotency_key, expected };
+            return maps.remove(&request.channel, removal, context.now);
+        }
+        let publication = Publication {
+            data: grant.data.unwrap_or_else(|| request.data.clone()),
+            info: Some(self.info.clone()),
+            ..publication
+        };
+        let publish = MapPublish {
+            publication,
+            idempotency_key,
+            version: grant.version,
+            version_epoch: grant.version_epoch,
+            key_mode: grant.key_mode,
+            expected,
+            delta: grant.delta,
+        };
+        maps.publish(&request.channel, publish, context.now)
+    }
+
     fn event(&self, context: &CommandContext<'_>) -> MapEvent {
         let request = &self.request;
         let facts = context.session().context();
@@ -78,85 +141,6 @@ impl MapCommand<'_> {
             ClientKey::UserId => Ok(self.info.user.clone()),
         }
     }
-}
-
-/// The state of a command that passed its checks.
-enum MapChangeStep {
-    /// A hook was asked.
-    Asked(Answer<CommandDecision, Rejection>),
-    /// The engine was asked.
-    Made(Answer<Result<MapOutcome, MapError>, ErrorCode>),
-}
-
-fn publish(
-    context: &mut CommandContext<'_>,
-    command: &MapCommand<'_>,
-) -> Result<MapChangeStep, CommandError> {
-    let route = ProxyRoute::from(&command.map.publish_proxy);
-    let hook = context.node.hooks().map_publish.as_ref().filter(|hook| hook.applies(&route));
-    let decision = context.ask(
-        hook.map(|hook| RoutedHook { hook, route }),
-        |context| command.event(context),
-        CommandDecision::of_map,
-        CommandDecision::into_map,
-    )?;
-    let grant = match decision {
-        HookDecision::Pending(answer) => return Ok(MapChangeStep::Asked(answer)),
-        HookDecision::Made(Some(grant)) => grant,
-        HookDecision::Made(None) => {
-            may_set_keys(context.who(), command.map, command.is_subscribed)?;
-            MapGrant { key: Some(command.key()?), ..MapGrant::default() }
-        }
-    };
-    let publication = Publication {
-        key: grant.key.unwrap_or_else(|| command.request.key.clone()),
-        data: grant.data.unwrap_or_else(|| command.request.data.clone()),
-        tags: grant.tags,
-        info: Some(command.info.clone()),
-        ..Publication::default()
-    };
-    let publish = MapPublish {
-        publication,
-        idempotency_key: grant.idempotency_key,
-        version: grant.version,
-        version_epoch: grant.version_epoch,
-        key_mode: grant.key_mode,
-        expected: grant.expected,
-        delta: grant.delta,
-    };
-    let maps = context.node.maps();
-    Ok(MapChangeStep::Made(maps.publish(&command.request.channel, publish, context.now)))
-}
-
-fn removal(
-    context: &mut CommandContext<'_>,
-    command: &MapCommand<'_>,
-) -> Result<MapChangeStep, CommandError> {
-    let route = ProxyRoute::from(&command.map.remove_proxy);
-    let hook = context.node.hooks().map_remove.as_ref().filter(|hook| hook.applies(&route));
-    let decision = context.ask(
-        hook.map(|hook| RoutedHook { hook, route }),
-        |context| command.event(context),
-        CommandDecision::of_map,
-        CommandDecision::into_map,
-    )?;
-    let grant = match decision {
-        HookDecision::Pending(answer) => return Ok(MapChangeStep::Asked(answer)),
-        HookDecision::Made(Some(grant)) => grant,
-        HookDecision::Made(None) => {
-            may_remove_keys(context.who(), command.map, command.is_subscribed)?;
-            MapGrant { key: Some(command.key()?), ..MapGrant::default() }
-        }
-    };
-    let publication = Publication {
-        key: grant.key.unwrap_or_else(|| command.request.key.clone()),
-        tags: grant.tags,
-        ..Publication::default()
-    };
-    let MapGrant { idempotency_key, expected, .. } = grant;
-    let removal = MapRemoval { publication, idempotency_key, expected };
-    let maps = context.node.maps();
-    Ok(MapChangeStep::Made(maps.remove(&command.request.channel, removal, context.now)))
 }
 
 /// A change that a check suppressed is no error.
