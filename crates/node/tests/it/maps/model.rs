@@ -4,8 +4,10 @@
 //! Changed here: steps of a life, sizes of maps. FANWIRE_MAP_SEEDS sets the number of lives of each test.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use fanwire_broker::map::{MapPublish, MapRemoval, StateQuery};
 use fanwire_node::options::{MapMode, Options};
 use fanwire_protocol::{Publication, fossil};
@@ -87,6 +89,8 @@ struct Life {
     clients: Vec<Client>,
     changes: u64,
     synchronised: u64,
+    /// The data of entries as values: each text is parsed once.
+    values: HashMap<Bytes, Rc<Value>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +120,8 @@ impl Life {
     fn new(mode: MapMode, size: Size, mut rng: StdRng) -> Self {
         let world = World::new(options(mode, size));
         let clients = (0..CLIENTS).map(|number| Client::new(number, &mut rng)).collect();
-        let mut life = Self { world, size, rng, clients, changes: 0, synchronised: 0 };
+        let values = HashMap::new();
+        let mut life = Self { world, size, rng, clients, changes: 0, synchronised: 0, values };
         for client in 0..CLIENTS {
             life.connect(client);
         }
@@ -258,13 +263,14 @@ impl Life {
 
     /// A client with a position has the entries of the moment at which it became live; others have them once the shard has read
     /// its inbox.
-    fn check_synchronised(&self, number: usize) {
+    fn check_synchronised(&mut self, number: usize) {
         if self.clients[number].recoverable {
-            self.clients[number].check(&self.entries());
+            let entries = self.entries();
+            self.clients[number].check(&entries);
         }
     }
 
-    fn check(&self) {
+    fn check(&mut self) {
         if self.clients.iter().any(|client| client.state == State::Live) {
             let entries = self.entries();
             self.clients.iter().for_each(|client| client.check(&entries));
@@ -272,21 +278,22 @@ impl Life {
     }
 
     /// The entries of the server.
-    fn entries(&self) -> BTreeMap<String, Entry> {
+    fn entries(&mut self) -> BTreeMap<String, Entry> {
         let query = StateQuery::default();
         let page = self.world.node.maps().read_state(CHANNEL, &query, self.world.now).wait();
         let entries = page.expect("available").entries.into_iter();
-        let entry = |entry: Publication| {
-            let data = serde_json::from_slice(&entry.data).expect("JSON");
+        let mut entry = |entry: Publication| {
+            let parse = || Rc::new(serde_json::from_slice(&entry.data).expect("JSON"));
+            let data = Rc::clone(self.values.entry(entry.data.clone()).or_insert_with(parse));
             (entry.key, Entry { data, has_tags: !entry.tags.is_empty() })
         };
-        entries.map(entry).collect()
+        entries.map(&mut entry).collect()
     }
 }
 
 /// An entry of the server.
 struct Entry {
-    data: Value,
+    data: Rc<Value>,
     has_tags: bool,
 }
 
@@ -317,7 +324,7 @@ impl Client {
         let is_wanted = |entry: &Entry| !self.filters || entry.has_tags;
         let expect = |key: &str| {
             let entry = entries.get(key).filter(|entry| is_wanted(entry));
-            entry.map(|entry| &entry.data)
+            entry.map(|entry| &*entry.data)
         };
         let keys = self.entries.keys().chain(entries.keys());
         let others: Vec<_> = keys.filter(|key| self.entries.get(*key) != expect(key)).collect();
