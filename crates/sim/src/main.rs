@@ -8,6 +8,7 @@ mod mutations;
 
 use std::hash::Hasher as _;
 use std::process::ExitCode;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
@@ -17,6 +18,10 @@ use fanwire_sim::plan::SeedPlan;
 use fanwire_sim::shrink::shrink;
 use fanwire_sim::story::EventHash;
 use fanwire_sim::world::{Violation, World};
+
+/// Events, frames and publications are small allocations, of which each second of a run has thousands.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -113,16 +118,23 @@ fn play_for(duration: Duration) -> Result<ExitCode> {
     play((first..).take_while(|_| Instant::now() < until), true)
 }
 
-/// Plays seeds and prints one hash of all their events, by which two builds or machines are compared.
+/// Plays each seed on two threads, whose hash tables have other keys, and compares their events. Prints one hash of all events, by
+/// which builds and machines are compared.
 fn hash(first: u64, count: u64) -> Result<ExitCode> {
-    let mut all = EventHash::default();
-    let mut events = 0;
-    for seed in first..first + count {
-        let verdict = World::new(SeedPlan::of_seed(seed), false).run();
-        all.write_u64(verdict.hash);
-        events += verdict.events;
+    let seeds = first..first + count;
+    let [once, again] = [seeds.clone(), seeds.clone()].map(|seeds| {
+        let hash_of = |seed| World::new(SeedPlan::of_seed(seed), false).run().hash;
+        thread::spawn(move || seeds.map(hash_of).collect::<Vec<u64>>())
+    });
+    let once = once.join().expect("no seed panics");
+    let again = again.join().expect("no seed panics");
+    let different = seeds.zip(once.iter().zip(&again)).find(|(_, (one, other))| one != other);
+    if let Some((seed, _)) = different {
+        bail!("seed {seed} had other events when it was played again");
     }
-    println!("{count} seeds from {first}: {events} events, hash {:016x}", all.finish());
+    let mut all = EventHash::default();
+    once.iter().for_each(|hash| all.write_u64(*hash));
+    println!("{count} seeds from {first}, each twice: equal, hash {:016x}", all.finish());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -159,7 +171,7 @@ use one of these:
   --example NAME --page FILE   the same of an example: recovery, partition or deploy
   --seeds FIRST COUNT          that many seeds, all of them
   --hunt FIRST SECONDS         seeds from FIRST on, until one fails or took so much CPU time
-  --hash FIRST COUNT           that many seeds: one hash of all events
+  --hash FIRST COUNT           that many seeds, each twice: one hash of all events
   --speed                      an hour of 3 nodes and 100 clients: the CPU time that it takes
   --seconds S, --hours H       fresh seeds for that time
   --mutations                  faults of the past, brought back one after another: a table, within an hour on two cores

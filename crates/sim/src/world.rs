@@ -144,7 +144,8 @@ pub struct World {
     pub(crate) engine: Engine,
     pub(crate) clients: Vec<SimulatedClient>,
     pub(crate) backend: Backend,
-    pub(crate) checkers: Checkers,
+    /// Absent while they look at the world.
+    checkers: Option<Box<Checkers>>,
     pub(crate) story: Story,
     /// Hosts of the connections that clients opened.
     pub(crate) host_of: BTreeMap<u64, usize>,
@@ -221,7 +222,7 @@ impl World {
             engine,
             clients: clients.collect(),
             backend: Backend::new(&plan, random.fork("backend", 0)),
-            checkers: Checkers::new(&plan),
+            checkers: Some(Box::new(Checkers::new(&plan))),
             story: Story::new(keeps_story),
             host_of: BTreeMap::new(),
             last_connection: 0,
@@ -245,7 +246,7 @@ impl World {
         let mut events = 0;
         while let Some((at, event)) = self.queue.take_next()
             && at <= end
-            && self.checkers.violation().is_none()
+            && !self.is_broken()
         {
             self.now = at;
             events += 1;
@@ -255,11 +256,13 @@ impl World {
             event.hash_into(self.story.hasher(), at);
             self.happen(event);
         }
-        if self.checkers.violation().is_none() {
+        if !self.is_broken() {
+            // Nothing is late any more: what clients and the engine know has to be the same.
             self.now = end;
-            self.finish();
+            let now = self.instant();
+            self.check(|checkers, world| checkers.finish(world, now));
         }
-        let violation = self.checkers.take_violation();
+        let violation = self.checkers.and_then(|mut it| it.take_violation());
         Verdict { violation, hash: self.story.hash(), story: self.story, events }
     }
 
@@ -284,12 +287,16 @@ impl World {
         self.queue.at(at, WorldEvent::Job(Box::new(job)));
     }
 
-    /// At the end nothing is late any more: what clients and the engine know has to be the same.
-    fn finish(&mut self) {
-        let now = self.instant();
-        let mut checkers = mem::take(&mut self.checkers);
-        checkers.finish(self, now);
-        self.checkers = checkers;
+    /// Shows something to the checkers.
+    fn check(&mut self, show: impl FnOnce(&mut Checkers, &mut Self)) {
+        let mut checkers = self.checkers.take().expect("no checker shows anything to others");
+        show(&mut checkers, self);
+        self.checkers = Some(checkers);
+    }
+
+    /// Whether a promise is broken.
+    fn is_broken(&self) -> bool {
+        self.checkers.as_ref().is_some_and(|it| it.violation().is_some())
     }
 
     pub(crate) fn instant(&self) -> Instant {
@@ -377,9 +384,7 @@ impl World {
                     // At the end everybody stays.
                     self.clients.iter_mut().for_each(|client| client.is_lazy = false);
                 }
-                let mut checkers = mem::take(&mut self.checkers);
-                checkers.look(self);
-                self.checkers = checkers;
+                self.check(|checkers, world| checkers.look(world));
                 self.queue.at(self.now + Duration::from_secs(1), WorldEvent::Look);
             }
         }
@@ -423,9 +428,7 @@ impl World {
                 }
                 Action::See(seen) => {
                     self.story.tell(self.now, format_args!("c{client} {seen}"));
-                    let mut checkers = mem::take(&mut self.checkers);
-                    checkers.see(self, client, &seen);
-                    self.checkers = checkers;
+                    self.check(|checkers, world| checkers.see(world, client, &seen));
                 }
             }
         }

@@ -38,11 +38,7 @@ impl World {
                 }
             }
             Job::Give(kind) => self.give(kind),
-            Job::Verify(command) => {
-                let mut checkers = std::mem::take(&mut self.checkers);
-                checkers.verify(self, &command);
-                self.checkers = checkers;
-            }
+            Job::Verify(command) => self.check(|checkers, world| checkers.verify(world, &command)),
         }
     }
 
@@ -105,7 +101,7 @@ impl World {
             return self.schedule_job(again, Job::Give(kind));
         };
         self.story.tell(self.now, format_args!("backend commands {kind:?} at h{host}"));
-        self.checkers.command_given(&kind);
+        self.check(|checkers, _| checkers.command_given(&kind));
         let answer = self.call(host, &kind);
         let given_at = self.now;
         let results = Arc::clone(&self.results);
@@ -215,7 +211,7 @@ impl World {
             BackendCommand::Unblock(user) => self.log_in_again(user),
             _ => {}
         }
-        self.checkers.command_done(&command);
+        self.check(|checkers, _| checkers.command_done(&command));
         self.schedule_job(self.now + EFFECT_TIME, Job::Verify(command));
     }
 

@@ -72,7 +72,7 @@ pub(super) fn receive(world: &mut World, sent: &SentEvents) {
                 format_args!("backend reads {name} {channel} of h{}", origin.host),
             );
         }
-        world.checkers.read_events(node, events);
+        world.check(|checkers, _| checkers.read_events(node, events));
     }
     let count = if is_answered { events.len() } else { 0 };
     let answer = WorldEvent::EventsAnswered { origin: *origin, count };

@@ -202,8 +202,10 @@ impl World {
         let Some(host) = self.host_of.get(&connection).copied() else { return };
         let now = self.instant();
         let unix_ms = self.unix_ms(host);
+        if self.hosts[host].process.is_some() {
+            self.check(|checkers, world| checkers.frame_arrived(connection, world.now));
+        }
         let Some(process) = &mut self.hosts[host].process else { return };
-        self.checkers.frame_arrived(connection, self.now);
         process.node.synchronise(now, unix_ms);
         let sent = process.receive(connection, frame, now);
         self.send_to_clients(sent);

@@ -89,11 +89,12 @@ impl Checkers {
             if client.state != ClientState::Connected {
                 continue;
             }
-            let is_good = !had_faults(world, client.number, world.now);
-            let is_engine_good = !had_engine_faults(world, world.now);
+            let is_good = || !had_faults(world, client.number, world.now);
             let oldest = client.pending.values().min_by_key(|pending| pending.sent_at);
-            if let Some(oldest) = oldest.filter(|_| is_good && is_engine_good)
+            if let Some(oldest) = oldest
                 && world.now.saturating_sub(oldest.sent_at) > ANSWER_MAX
+                && is_good()
+                && !had_engine_faults(world, world.now)
             {
                 let text = format!("{oldest:?} is not answered");
                 self.broken_for(ANSWERED, client.number, "command", text);
@@ -103,7 +104,7 @@ impl Checkers {
             let has_settled = world.now > stepped_at + EXPIRY_SLACK || stepped_at.is_zero();
             let unix = world.unix_ms(*host) / 1000;
             let slack = EXPIRED_CLOSE_DELAY + EXPIRY_SLACK;
-            if is_good && has_settled && unix > client.token.expire_at + slack.as_secs() {
+            if has_settled && unix > client.token.expire_at + slack.as_secs() && is_good() {
                 let end = client.token.expire_at;
                 let text = format!("its token ended at {end}, and it is {unix} there");
                 self.broken_for("tokens end", client.number, "connection", text);
