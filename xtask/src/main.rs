@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 fn sim(words: &[&str]) -> Result<bool> {
     let mut run = std::process::Command::new("cargo");
     run.args(["run", "--quiet", "-p", "fanwire-sim"]);
-    if let ["--hours" | "--speed" | "--hash", ..] = words {
+    if let ["--hours" | "--speed" | "--hash" | "--classes" | "--agreement", ..] = words {
         run.arg("--release");
     }
     run.arg("--").args(words);

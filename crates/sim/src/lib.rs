@@ -7,6 +7,7 @@
 
 pub mod backend;
 pub mod chance;
+pub mod classes;
 pub mod client;
 pub mod engine;
 pub mod faults;
@@ -18,5 +19,6 @@ pub mod plan;
 pub mod scheduler;
 pub mod shrink;
 pub mod story;
+pub mod traffic;
 pub mod truth;
 pub mod world;

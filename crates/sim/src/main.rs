@@ -7,12 +7,14 @@
 mod mutations;
 
 use std::hash::Hasher as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use fanwire_sim::chance::SeededRandom;
+use fanwire_sim::classes::{exact, plot, scenarios};
 use fanwire_sim::page;
 use fanwire_sim::plan::SeedPlan;
 use fanwire_sim::shrink::shrink;
@@ -42,6 +44,12 @@ fn main() -> Result<ExitCode> {
         }
         ["--hash", first, count] => hash(number(first)?, number(count)?),
         ["--speed"] => measure(),
+        ["--classes", folder] => show_classes(Path::new(folder)),
+        ["--agreement", clients] => {
+            let compared = exact::compare(number(clients)? as usize).map_err(Error::msg)?;
+            print!("{compared}");
+            Ok(ExitCode::SUCCESS)
+        }
         ["--seconds", seconds] => play_for(Duration::from_secs(number(seconds)?)),
         ["--hours", hours] => play_for(Duration::from_secs(number(hours)? * 3600)),
         ["--hunt", first, seconds] => {
@@ -85,6 +93,16 @@ fn tell(seed: u64) -> ExitCode {
 fn write_page(file: &str, title: &str, plan: SeedPlan) -> Result<ExitCode> {
     let verdict = World::new(plan.clone(), true).run();
     std::fs::write(file, page::html(title, &plan, &verdict))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what happens to ten million clients, and writes the pictures.
+fn show_classes(folder: &Path) -> Result<ExitCode> {
+    let scenarios = scenarios::all();
+    print!("{}", plot::table(&scenarios));
+    for (name, svg) in plot::pictures(&scenarios) {
+        std::fs::write(folder.join(format!("ten-million-{name}.svg")), svg)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -173,6 +191,8 @@ use one of these:
   --hunt FIRST SECONDS         seeds from FIRST on, until one fails or took so much CPU time
   --hash FIRST COUNT           that many seeds, each twice: one hash of all events
   --speed                      an hour of 3 nodes and 100 clients: the CPU time that it takes
+  --classes FOLDER             ten million clients as counts: a table, and pictures in this folder
+  --agreement CLIENTS          so many clients one by one beside the same as counts
   --seconds S, --hours H       fresh seeds for that time
   --mutations                  faults of the past, brought back one after another: a table, within an hour on two cores
   --mutations SECONDS [NAME …] some of them, each for so much CPU time";

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 
 use crate::backend::{Backend, CommandResult, Job};
 use crate::chance::SeededRandom;
-use crate::client::{Action, SimulatedClient, Timer};
+use crate::client::{Action, Seen, SimulatedClient, Timer};
 use crate::engine::ports::{Finish, GiveUp, Run};
 use crate::engine::{Engine, Outgoing};
 use crate::host::{Effect, Host, SentEffect};
@@ -31,6 +31,7 @@ use crate::network::{LinkId, Network};
 use crate::plan::{SeedPlan, UNIX_MS};
 use crate::scheduler::Scheduler;
 use crate::story::{EventHash, Story};
+use crate::traffic::{Traffic, count};
 use checkers::Checkers;
 pub use checkers::Violation;
 use events::SentEvents;
@@ -147,6 +148,7 @@ pub struct World {
     /// Absent while they look at the world.
     checkers: Option<Box<Checkers>>,
     pub(crate) story: Story,
+    traffic: Traffic,
     /// Hosts of the connections that clients opened.
     pub(crate) host_of: BTreeMap<u64, usize>,
     last_connection: u64,
@@ -202,6 +204,7 @@ pub struct Verdict {
     /// A hash of all events.
     pub hash: u64,
     pub story: Story,
+    pub traffic: Traffic,
     pub events: u64,
 }
 
@@ -224,6 +227,7 @@ impl World {
             backend: Backend::new(&plan, random.fork("backend", 0)),
             checkers: Some(Box::new(Checkers::new(&plan))),
             story: Story::new(keeps_story),
+            traffic: Traffic::new(plan.busy),
             host_of: BTreeMap::new(),
             last_connection: 0,
             random: random.fork("world", 0),
@@ -263,7 +267,8 @@ impl World {
             self.check(|checkers, world| checkers.finish(world, now));
         }
         let violation = self.checkers.and_then(|mut it| it.take_violation());
-        Verdict { violation, hash: self.story.hash(), story: self.story, events }
+        let hash = self.story.hash();
+        Verdict { violation, hash, story: self.story, traffic: self.traffic, events }
     }
 
     fn begin(&mut self) {
@@ -427,6 +432,9 @@ impl World {
                     self.queue.at(self.now + delay, WorldEvent::Timer { client, timer });
                 }
                 Action::See(seen) => {
+                    if let Seen::Received { .. } = *seen {
+                        count(&mut self.traffic.deliveries, self.now);
+                    }
                     self.story.tell(self.now, format_args!("c{client} {seen}"));
                     self.check(|checkers, world| checkers.see(world, client, &seen));
                 }

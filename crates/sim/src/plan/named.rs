@@ -23,6 +23,26 @@ impl SeedPlan {
         }
     }
 
+    /// Many clients on four hosts with one fault, to compare clients one by one with clients as counts.
+    pub fn of_crowd(clients: usize, fault: PlannedFault) -> Self {
+        let calm = Self::calm();
+        Self {
+            hosts: 4,
+            clients,
+            channels: 25,
+            subscribed: 1,
+            busy: Self::CROWD_BUSY,
+            publish_every_ms: 20,
+            tuning: Tuning { presence_ttl: Duration::from_secs(15), ..calm.tuning },
+            faults: vec![fault],
+            ..calm
+        }
+    }
+
+    pub const CROWD_BUSY: Duration = Duration::from_secs(100);
+    /// Each second: a backend pauses 1 to 40 ms.
+    pub const CROWD_PUBLICATIONS: f64 = 1000.0 / 20.5;
+
     /// An example, with its title.
     pub fn example(name: &str) -> Option<(&'static str, Self)> {
         let (title, faults) = match name {

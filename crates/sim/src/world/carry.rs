@@ -11,6 +11,7 @@ use crate::engine::ports::{Call, EngineRequest, Finish, Run};
 use crate::engine::{FeedMessage, NODES, Outgoing};
 use crate::host::Outstanding;
 use crate::network::LinkId;
+use crate::traffic::count;
 
 impl World {
     /// Whether the process of an event still runs.
@@ -104,6 +105,7 @@ impl World {
         if !self.is_running(origin) || process.is_none_or(|it| it.generation != generation) {
             return;
         }
+        count(&mut self.traffic.commands, self.now);
         self.engine.now = Some(self.instant());
         let finish = run(&mut self.engine);
         self.send_outgoing();

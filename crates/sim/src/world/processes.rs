@@ -22,6 +22,7 @@ use crate::host::{Process, ProcessStart, parts_with_engine};
 use crate::memory::Witness;
 use crate::network::LinkId;
 use crate::plan::CLOSED;
+use crate::traffic::count;
 
 impl World {
     /// A process starts, if none runs.
@@ -195,6 +196,7 @@ impl World {
                 return;
             }
         }
+        count(&mut self.traffic.connects, self.now);
         self.settle(host);
     }
 
