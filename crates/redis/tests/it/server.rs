@@ -9,7 +9,6 @@ use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use fanwire_redis::{Address, RedisOptions};
 use fanwire_testing::{Folder, free_port, wait_for};
@@ -174,6 +173,5 @@ fn end_of_reply(bytes: &[u8]) -> Option<usize> {
 /// The variable that names another program to test with.
 const CHOICE: &str = "FANWIRE_REDIS_SERVER";
 const PROGRAMS: [&str; 2] = ["redis-server", "redis-check-rdb"];
-static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// The log lines of a ready Redis and a ready Sentinel.
 const READY: &[&str] = &["Ready to accept connections", "+monitor master"];

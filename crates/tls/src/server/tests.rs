@@ -62,7 +62,7 @@ fn options_are_text_or_base64_or_the_name_of_a_file() {
     let options = pair.options();
     let folder = Folder::new("tls");
     let cert = folder.write("cert.pem", &options.cert_pem);
-    let key = folder.write("key.pem", &*options.key_pem);
+    let key = folder.write("key.pem", &options.key_pem);
     let encoded = |text: &str| {
         let lines: Vec<_> =
             STANDARD.encode(text).into_bytes().chunks(76).map(<[u8]>::to_vec).collect();
