@@ -37,7 +37,7 @@ pub(crate) struct Outcome {
     pub(crate) cpu_share: f64,
     /// Those of the thread that moves the objects and makes the texts of tiles, once for all viewers.
     pub(crate) world_share: f64,
-    /// On the wire, per viewer and tick.
+    /// Bytes on the wire, per viewer and tick.
     pub(crate) bytes: f64,
     /// Bytes of the members `set`, `moved` and `removed`, per viewer and tick: the visible changes alone need them.
     pub(crate) change_bytes: f64,

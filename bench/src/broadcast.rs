@@ -341,7 +341,7 @@ fn check_results(answer: &[u8], channels: usize) -> Result<()> {
 
 /// More than the head of an answer of either server.
 const HEAD_BYTES_MAX: usize = 1_024;
-/// In each measurement.
+/// Fewest calls of a measurement.
 const CALLS_MIN: usize = 20;
 /// Calls that are not measured, as a part of those that are.
 const WARM_UP_PART: usize = 5;

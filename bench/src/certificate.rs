@@ -22,7 +22,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// With a key on the curve P-256, as certificates mostly have today.
+    /// A certificate with a key on the curve P-256, as most certificates have today.
     ///
     /// # Errors
     /// The files cannot be written.
@@ -51,7 +51,7 @@ impl Certificate {
         self.folder.join("key.pem")
     }
 
-    /// For subscribers. Each handshake is a full one.
+    /// The configuration of subscribers. Each handshake is a full one.
     pub fn client(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.client)
     }

@@ -137,12 +137,12 @@ pub enum Contender {
 
 /// One publication ready for both contenders.
 pub struct Publication {
-    /// For the HTTP API.
+    /// The request to the HTTP API.
     pub request: Vec<u8>,
     /// The same as a publish request, in JSON and as a command in Protobuf.
     pub body: String,
     pub command: Bytes,
-    /// For the bare loop: a frame as long as Fanwire's uncompressed one. For [`Contender::Answers`] and
+    /// The frame that the bare loop sends, as long as Fanwire's uncompressed one. For [`Contender::Answers`] and
     /// [`Contender::Map`] another request.
     pub trigger: Vec<u8>,
 }
@@ -337,7 +337,7 @@ fn row(contender: Contender, outcome: &Outcome) -> String {
     )
 }
 
-/// For each channel the publications it gets in turn: an equal part of the payloads, fields of requests, in their order.
+/// Returns the publications of each channel in their order: an equal part of the payloads, which are fields of requests.
 /// Bare pushes have no envelope.
 pub(crate) fn publications(
     payloads: &[String],

@@ -62,7 +62,7 @@ pub(crate) enum Contender {
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) cpu_share: f64,
-    /// From the start of a tick to the last player.
+    /// Times from the start of a tick until the last player has it.
     pub(crate) last_p50_ms: f64,
     pub(crate) last_p99_ms: f64,
     bytes_per_player: f64,
@@ -187,7 +187,7 @@ impl Room {
 struct Run<'a> {
     plan: &'a Room,
     generator: Generator,
-    /// Of the bare loop.
+    /// The publisher of the bare loop.
     publisher: Option<Publisher>,
     seen: Seen,
 }
@@ -270,11 +270,11 @@ impl Run<'_> {
 struct Seen {
     players: usize,
     states: u64,
-    /// By tick: players that have it.
+    /// Players that have a tick, by its number.
     open: HashMap<u64, usize>,
     last_ms: Vec<f64>,
     report: Option<Value>,
-    /// Of the bare loop: when the newest tick began.
+    /// Times at which ticks of the bare loop began.
     begun: Vec<u64>,
     received: Vec<usize>,
 }
@@ -365,7 +365,7 @@ fn row(contender: Contender, outcome: &Outcome) -> String {
 const HEADER: &str = "round            CPU %  last p50  last p99  KiB/s each    ticks   late  tick p50  tick p99 input p50 input p99 refused published  parses";
 /// The begin of a reply to an input, accepted or not.
 const REPLY: &[u8] = b"{\"id\":";
-/// Of a push around its data.
+/// Bytes of a push around its data.
 const ENVELOPE_BYTES: usize = 90;
 
 #[cfg(test)]

@@ -258,7 +258,7 @@ pub fn merge(into: &mut serde_json::Value, from: serde_json::Value) {
 }
 
 pub const API_KEY: &str = "bench";
-/// Of the servers this process has started: their folders are named by it.
+/// Number of servers that this process has started. Their folders are named by it.
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 const START_WAIT: Duration = Duration::from_secs(10);
 const CENTRIFUGO_LISTENS: Duration = Duration::from_millis(200);

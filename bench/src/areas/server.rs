@@ -20,7 +20,7 @@ use fanwire_load::random::Random;
 pub struct AreaServer {
     #[arg(long)]
     objects: u64,
-    /// With compression in context.
+    /// Compress publications in context.
     #[arg(long)]
     compression: bool,
 }

@@ -79,7 +79,7 @@ pub struct Tally {
     pub resets: u64,
     pub closes: u64,
     pub broken_off: u64,
-    /// From beginning to connect until everything was there that had been published before.
+    /// Times from the start of a connect until everything had arrived that was published before it.
     pub return_ms: Vec<f64>,
 }
 

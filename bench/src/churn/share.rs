@@ -81,9 +81,9 @@ pub fn data(channel: usize, n: u64, bytes: usize) -> String {
 
 /// How the rows begin that count deliveries.
 const NAME: &str = "fanwire_compression_deliveries_total{";
-/// Of these, the ones that refer to earlier publications.
+/// The kinds of frames that refer to earlier publications.
 const IN_CONTEXT: [&str; 3] = [r#"kind="newest""#, r#"kind="several""#, r#"kind="run""#];
-/// Of the first channel.
+/// Weight of the first channel.
 const WEIGHT: usize = 1_000_000;
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use fanwire_load::generator::publisher::publish_request;
 /// The messages of one file and the channel they go to, which is named after the file.
 pub struct Source {
     pub channel: String,
-    /// Not JSON: published as b64data, for Protobuf subscribers only.
+    /// The messages are not JSON. They are published as `b64data`, to Protobuf subscribers only.
     pub binary: bool,
     pub messages: Vec<Vec<u8>>,
 }

@@ -14,9 +14,9 @@ pub struct Ledger<'a> {
     sources: &'a [Source],
     json_subscribers: usize,
     subscribers: usize,
-    /// Per source: one entry per publication so far.
+    /// The publications of each source so far.
     publications: Vec<Vec<Publication>>,
-    /// Per subscriber and source: publications received.
+    /// Numbers of publications that each subscriber received from each source.
     received: Vec<usize>,
     open: usize,
     deliveries: u64,

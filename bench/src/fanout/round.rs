@@ -28,12 +28,12 @@ pub struct Round<'a> {
     pub binary: &'a Path,
     /// The build that it is compared to, if it is.
     pub other: Option<&'a Path>,
-    /// By channel.
+    /// The publications of each channel.
     pub publications: &'a [Vec<Publication>],
     pub choice: Choice,
     /// The transport of Fanwire's subscribers.
     pub transport: SubscriberTransport,
-    /// Of the subscribers.
+    /// The encoding of the subscribers.
     pub encoding: Encoding,
     pub subscribers: usize,
     pub outstanding: usize,
@@ -54,9 +54,9 @@ pub struct Round<'a> {
 pub struct Outcome {
     /// Messages that reached a subscriber, per second of server CPU.
     pub per_cpu_second: f64,
-    /// On the wire towards the subscriber, frame header included.
+    /// Bytes on the wire towards a subscriber, with the header of the frame.
     pub bytes_per_delivery: f64,
-    /// From sending the publication to its last receiver.
+    /// Times from the publish to the last receiver.
     pub latency_p50_ms: f64,
     pub latency_p99_ms: f64,
     pub publications: f64,
@@ -224,7 +224,7 @@ struct Run<'a> {
     source: Source,
     ledger: Ledger,
     schedule: Schedule,
-    /// Of all measured stretches.
+    /// CPU time of all measured stretches.
     usage: Usage,
     deliveries: u64,
     bytes: u64,
@@ -333,7 +333,7 @@ fn of_transport(transport: SubscriberTransport) -> Value {
     }
 }
 
-/// For what is no subscriber.
+/// Descriptors of sockets and files that are no subscribers.
 const DESCRIPTORS_SPARE: u64 = 100;
 const WARM_UP: Duration = Duration::from_millis(500);
 /// The generator never sleeps while it measures: waking it for every frame would cost the server, not the generator.

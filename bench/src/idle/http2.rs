@@ -41,7 +41,7 @@ struct Client {
     streams_max: usize,
     /// A socket whose last sender is dropped would close.
     sockets: Vec<SendRequest<Bytes>>,
-    /// Of the last socket.
+    /// Streams of the last socket.
     streams: usize,
     pings: Arc<AtomicU64>,
     failures: UnboundedReceiver<anyhow::Error>,

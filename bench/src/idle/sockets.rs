@@ -22,7 +22,7 @@ pub(super) struct SocketConnections {
     address: SocketAddr,
     channels: Channels,
     compression: bool,
-    /// For the answers of event streams; opened when they are needed.
+    /// Connections for the answers of event streams. They are opened when they are needed.
     uplinks: Uplinks,
 }
 

@@ -244,5 +244,5 @@ const IN_FLIGHT_MAX: usize = 25;
 const ANSWER_EVERY: Duration = Duration::from_millis(10);
 /// Subscribers that need no proxy.
 const WITNESS: usize = 100;
-/// After which SDKs give an attempt up.
+/// SDKs give an attempt up after this time.
 const SDK_TIMEOUT: Duration = Duration::from_secs(5);

@@ -23,7 +23,7 @@ pub struct RoomServer {
     /// Bytes of the state, of which a tenth changes in each tick.
     #[arg(long)]
     state_bytes: usize,
-    /// With compression in context.
+    /// Compress publications in context.
     #[arg(long)]
     compression: bool,
     /// Build the state once for each player, instead of once for all.
@@ -85,7 +85,7 @@ struct State {
     ticks_before: u64,
     /// The first input has come: all players are there.
     has_begun: bool,
-    /// Of the inputs since the last report, in microseconds.
+    /// Delays of the inputs since the last report, in microseconds.
     input_lags: Vec<u64>,
     rooms: Rooms,
     random: u32,

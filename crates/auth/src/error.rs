@@ -9,7 +9,7 @@ pub enum TokenError {
     /// Genuine, but `exp` has come or `nbf` has not: connect and subscribe 109, refresh 3005, sub_refresh an empty result.
     #[error("the token is expired or not yet valid")]
     Expired,
-    /// Not to be believed: connect, refresh and sub_refresh 3500, subscribe 103.
+    /// The token is not to be believed: connect, refresh and sub_refresh are answered with 3500, subscribe with 103.
     #[error("the token {0}")]
     Invalid(Fault),
     /// The key that it names is being fetched: ask again when it has come.
@@ -27,7 +27,7 @@ pub enum TokenError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Not three base64url parts with a JSON header that has `alg`.
+    /// The text is not three base64url parts with a JSON header that has `alg`.
     #[error("is not a JWT in compact form")]
     Format,
     /// The header demands an extension by `crit`.

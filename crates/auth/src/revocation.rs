@@ -299,7 +299,7 @@ fn seconds(unix: u64) -> u32 {
 
 /// An end that does not come, and the latest time.
 const NEVER: u32 = u32::MAX;
-/// In place of the number of a load: an entry that the list of all nodes has lost.
+/// Stands in place of the number of a load for an entry that the list of all nodes has lost.
 const KEPT: u32 = u32::MAX;
 /// Kinds of entries, as metrics name them.
 const TABLES: [&str; 3] = ["blocked", "revoked", "invalidated"];

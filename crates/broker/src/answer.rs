@@ -18,7 +18,7 @@ use crate::BrokerError;
 
 /// Either a ready result or a pending one. A ready result costs no allocation and no lock.
 ///
-/// Also a future. Poll it from one task; polling again after `Ready` panics.
+/// An answer is also a future. Poll it from one task; polling again after `Ready` panics.
 #[must_use = "an answer that is dropped may hide an error"]
 pub struct Answer<T, E = BrokerError>(AnswerState<T, E>);
 

@@ -70,7 +70,8 @@ pub struct Appended {
 pub enum AppendError {
     /// The message is final; its text has this length.
     Final(u64),
-    /// `at` is not the length of the text, which is this, and the text differs from there on. 0 for an unknown message.
+    /// `at` is not the length of the stored text, or the text differs before it. The value is the length of the stored text, 0 for an unknown
+    /// message.
     At(u64),
     /// The message is a string, or grows in another field.
     OtherField,

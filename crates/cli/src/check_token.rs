@@ -48,8 +48,10 @@ fn verdict(arguments: &CheckToken, client: &ClientOptions, now_unix: u64) -> Res
             let claims = verifier.verify_subscription(token, now_unix).map_err(refused)?;
             let expected = arguments.channel.as_ref();
             if let Some(channel) = expected.filter(|channel| **channel != claims.channel) {
-                let found = claims.channel;
-                return Err(anyhow!("the token is for the channel {found:?}, not for {channel:?}"));
+                let granted = claims.channel;
+                return Err(anyhow!(
+                    "the token is for the channel {granted:?}, not for {channel:?}"
+                ));
             }
             (claims.user, claims.expire_at)
         }

@@ -43,7 +43,7 @@ fn check(arguments: &Doctor) -> Result<ExitCode> {
     Ok(if has_problem { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// One line for each check, then the findings; equal remedies once.
+/// Writes a line for each check, then the findings. Equal remedies are written once.
 fn as_text(seen: &Observations, findings: &[Finding]) -> String {
     let mut out = String::new();
     for (name, value) in facts(seen) {

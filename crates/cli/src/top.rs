@@ -227,13 +227,13 @@ fn text(value: &Value, width: usize) -> String {
     printable(value.as_str().unwrap_or(""), width)
 }
 
-/// At most `width` characters, none of which steers the terminal: names come from clients.
+/// Returns at most `width` characters of a name. None of them steers the terminal, because names come from clients.
 pub(crate) fn printable(name: &str, width: usize) -> String {
     let shown = |one: char| if one.is_control() { '\u{fffd}' } else { one };
     name.chars().take(width).map(shown).collect()
 }
 
-/// Of more channels than these each answer would take megabytes.
+/// Most channels that are asked for. With more, each answer would take megabytes.
 const CHANNELS_MAX: usize = 100_000;
 const CHANNELS_SHOWN: usize = 20;
 const HOT_SHOWN: usize = 5;

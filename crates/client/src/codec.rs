@@ -21,7 +21,7 @@ pub(crate) struct MessageCodec {
     wire_bytes: usize,
 }
 
-/// What a server sent.
+/// A message or the end of the connection, as a server sent it.
 #[derive(Debug, PartialEq)]
 pub(crate) enum WireEvent {
     /// A message, and the bytes that came since the message before.
@@ -134,9 +134,9 @@ struct MessageCompressor {
 }
 
 enum CompressorKind {
-    /// With the options of the application; `resets`: each message stands alone.
+    /// A compressor with the options of the application. `resets`: each message stands alone.
     Dedicated { dedicated: Box<Dedicated>, resets: bool },
-    /// For a window of 256 bytes, each message alone.
+    /// A compressor for a window of 256 bytes. Each message stands alone.
     Small(Box<Compressor>),
 }
 

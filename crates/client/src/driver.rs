@@ -112,7 +112,7 @@ enum UndeliveredEvent {
     Subscription { channel: String, event: SubscriptionEvent },
 }
 
-/// What woke the task up.
+/// The event that woke the task up.
 enum Wake {
     Instruction(Option<Instruction>),
     Opened(Result<Box<OpenTransport>, ClientError>),

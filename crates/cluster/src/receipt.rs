@@ -27,10 +27,10 @@ pub struct ReceiptRecord {
     /// The connection or subscription ended before.
     #[prost(uint32, tag = "5")]
     pub dropped: u32,
-    /// Not taken within a second; 0 before that.
+    /// Receivers that did not take it within a second; 0 before that.
     #[prost(uint32, tag = "6")]
     pub late: u32,
-    /// Until the kernel had it for half of the receivers; `None` as long as it has not.
+    /// Microseconds until the kernel had it for half of the receivers; `None` as long as it has not.
     #[prost(uint64, optional, tag = "7")]
     pub half_us: Option<u64>,
     /// The same for 99 %.
@@ -132,11 +132,11 @@ impl Receipt {
         let until = |share: f64| {
             let needed = (f64::from(receivers) * share).ceil() as u32;
             let mut taken = 0;
-            let found = times.iter().position(|count| {
+            let bucket = times.iter().position(|count| {
                 taken += count;
                 taken >= needed
             });
-            found.filter(|_| receivers > 0).map(|found| bucket_end(found).min(longest))
+            bucket.filter(|_| receivers > 0).map(|bucket| bucket_end(bucket).min(longest))
         };
         ReceiptRecord {
             subscribers,

@@ -337,8 +337,9 @@ impl Place<'_> {
                 }
                 Err(misfit) => {
                     let written = setting.raw.to_string();
-                    let found = Finding::misfit(&setting.source, &name, &key.kind, written, misfit);
-                    findings.push(Finding { severity: Severity::Warning, ..found });
+                    let finding =
+                        Finding::misfit(&setting.source, &name, &key.kind, written, misfit);
+                    findings.push(Finding { severity: Severity::Warning, ..finding });
                 }
             }
         }

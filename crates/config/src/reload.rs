@@ -166,21 +166,21 @@ fn select(fixed: &Values, other: &Values, is_fixed: impl Fn(&str) -> bool) -> Va
 /// The keys that have other values, and the members of lists that only one of both has.
 fn differences(one: &Settings, other: &Settings) -> Vec<String> {
     let key = |name: &str| find(name).map(|entry| entry.key);
-    let mut found = different_keys(&one.values, &other.values, key, "");
+    let mut keys = different_keys(&one.values, &other.values, key, "");
     for list in &LISTS {
         let (one, other) = (one.list(list.key.name), other.list(list.key.name));
         let paths = |members: &[MemberSettings]| -> BTreeSet<String> {
             members.iter().map(|member| member.path.clone()).collect()
         };
-        found.extend(paths(one).symmetric_difference(&paths(other)).cloned());
+        keys.extend(paths(one).symmetric_difference(&paths(other)).cloned());
         for member in one {
             let Some(same) = other.iter().find(|other| other.path == member.path) else { continue };
             let key = |name: &str| list.find(name);
             let prefix = format!("{}.", member.path);
-            found.extend(different_keys(&member.values, &same.values, key, &prefix));
+            keys.extend(different_keys(&member.values, &same.values, key, &prefix));
         }
     }
-    found
+    keys
 }
 
 /// A key without a setting has its default.

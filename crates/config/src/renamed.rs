@@ -20,8 +20,11 @@ mod tests;
 pub fn renamed(name: &str) -> Option<&'static str> {
     let listed = || RENAMED.iter().find(|(old, _)| *old == name).map(|(_, now)| *now);
     let proxied = || PROXIES.iter().find_map(|(old, now)| in_a_proxy(name.strip_prefix(old)?, now));
-    let found = listed().or_else(|| switch(name)).or_else(|| below_a_section(name));
-    found.or_else(|| of_a_namespace(name)).or_else(proxied).or_else(|| flat(name, catalog::names()))
+    let section = listed().or_else(|| switch(name)).or_else(|| below_a_section(name));
+    section
+        .or_else(|| of_a_namespace(name))
+        .or_else(proxied)
+        .or_else(|| flat(name, catalog::names()))
 }
 
 /// The same for a key of a namespace.

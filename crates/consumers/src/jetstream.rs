@@ -111,8 +111,8 @@ impl JetStreamLane {
         };
         let created = SystemTime::from(stream.cached_info().created);
         let consumer: Consumer<Config> = if options.use_existing_consumer {
-            let found = stream.get_consumer(durable).await;
-            found.map_err(|error| wrong(error.to_string()))?
+            let existing = stream.get_consumer(durable).await;
+            existing.map_err(|error| wrong(error.to_string()))?
         } else {
             let configured =
                 if options.deliver_all { DeliverPolicy::All } else { DeliverPolicy::New };
@@ -149,7 +149,7 @@ impl JetStreamLane {
         Ok(messages)
     }
 
-    /// Not all that may be delivered, so that other nodes get some.
+    /// Messages of a batch: half of those that may be delivered, so that other nodes get some.
     fn batch_max(&self) -> usize {
         (self.options.max_ack_pending as usize / 2).clamp(1, BATCH_MAX)
     }
@@ -186,8 +186,8 @@ impl Lane for JetStreamLane {
         };
         let mut ended = None;
         let mut next = Some(first);
-        while let Some(found) = next {
-            match found {
+        while let Some(received) = next {
+            match received {
                 Some(Ok(message)) => self.batch.push(message),
                 Some(Err(error)) => ended = Some(error.to_string()),
                 None => ended = Some("the consumer has ended".to_owned()),
@@ -263,7 +263,7 @@ fn number(message: &jetstream::Message) -> u64 {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const ACK_WAIT: Duration = Duration::from_secs(30);
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// After it an empty stream counts as read.
+/// An empty stream counts as read after this time.
 const IDLE: Duration = Duration::from_secs(5);
 const BATCH_MAX: usize = 50;
 const DOUBLINGS_MAX: u32 = 10;

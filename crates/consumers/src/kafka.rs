@@ -315,5 +315,5 @@ fn message(record: &BorrowedMessage<'_>, options: &KafkaOptions) -> (i64, QueueM
 
 /// The shortest that librdkafka accepts.
 const SETUP_MIN: Duration = Duration::from_secs(1);
-/// After it an empty partition counts as read.
+/// An empty partition counts as read after this time.
 const IDLE: Duration = Duration::from_secs(5);

@@ -140,8 +140,8 @@ impl QueueMessage {
 
     /// The value of a header; `None` if it is missing or empty, or has no name because its option is switched off.
     fn header(&self, name: &str) -> Option<&str> {
-        let mut found = self.headers.iter().filter(|(known, _)| known == name && !name.is_empty());
-        found.next().map(|(_, value)| &**value).filter(|value| !value.is_empty())
+        let mut values = self.headers.iter().filter(|(known, _)| known == name && !name.is_empty());
+        values.next().map(|(_, value)| &**value).filter(|value| !value.is_empty())
     }
 
     fn tags(&self, prefix: &str) -> BTreeMap<String, String> {
@@ -191,7 +191,7 @@ fn switch(text: &str) -> Result<bool, SkipCause> {
 /// Most bytes of a payload: as many as a request of the server API may have.
 pub(crate) const MESSAGE_BYTES_MAX: usize = BODY_BYTES_MAX;
 
-/// At least as many bytes as the longest excerpt has.
+/// An upper bound of the bytes of the longest excerpt.
 const EXCERPT_BYTES_MAX: usize = 512;
 
 /// The header with the trace of a message, which is kept for messages of every form.

@@ -20,7 +20,7 @@ pub enum StartPhase {
     ClientsBack,
 }
 
-/// The wait of one consumer.
+/// The conditions that one consumer awaits before it reads.
 #[derive(Clone, Debug)]
 pub(crate) struct StartGate {
     pub(crate) phase: watch::Receiver<StartPhase>,

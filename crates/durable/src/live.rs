@@ -26,7 +26,7 @@ pub(crate) struct LiveRead {
     /// `None` for a read by a key of the API, whose end is not announced.
     permit: Option<ReadPermit>,
     permitted_until: Option<Instant>,
-    /// Of a batch.
+    /// Most bytes of a batch.
     bytes_max: usize,
     _place: OwnedSemaphorePermit,
     _place_of_user: Option<PlaceOfUser>,

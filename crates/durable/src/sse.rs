@@ -28,7 +28,7 @@ use crate::storage::StreamBatch;
 struct SseReader {
     streams: Arc<DurableStreams>,
     read: LiveRead,
-    /// Not written yet.
+    /// The batch that is not written yet.
     batch: Option<StreamBatch>,
     next: Position,
     cursor: Option<u64>,

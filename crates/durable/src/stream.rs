@@ -32,7 +32,7 @@ pub(crate) struct StreamState {
     /// The last `Stream-Seq`.
     pub(crate) last_seq: Option<Box<str>>,
     pub(crate) producers: HashMap<Arc<str>, ProducerState>,
-    /// Made for a channel with a history, without a PUT: it ends with that history.
+    /// The stream was made for a channel with a history, without a PUT. It ends with that history.
     pub(crate) is_adopted: bool,
     /// Deleted, or expired.
     pub(crate) is_removed: bool,

@@ -52,7 +52,7 @@ pub(crate) fn without_streams(share: usize) -> usize {
     share.saturating_sub(OF_STREAMS.load(Relaxed)).max(1)
 }
 
-/// Of all servers of this process.
+/// Descriptors of the streams of all servers of this process.
 static OF_STREAMS: AtomicUsize = AtomicUsize::new(0);
 
 const PER_STREAM: usize = 2;

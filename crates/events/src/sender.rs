@@ -196,7 +196,7 @@ const TIMED_SIGNATURE: &str = "x-fanwire-timed-signature";
 const PAUSE: Duration = Duration::from_millis(400);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// For the body of a response, whose status has decided already.
+/// Time limit of the body of a response. Its status has decided already.
 const REST_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

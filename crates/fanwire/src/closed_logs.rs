@@ -98,7 +98,7 @@ fn write_all(logs: &Receiver<Vec<u8>>, mut files: LogFiles, dropped: &AtomicU64)
 /// The files of a folder.
 struct LogFiles {
     folder: PathBuf,
-    /// Of each file.
+    /// Most bytes of each file.
     bytes_max: u64,
     newest: File,
 }

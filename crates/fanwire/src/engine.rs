@@ -254,7 +254,7 @@ fn redis_options(config: &Config) -> Result<RedisOptions, StartError> {
 
 /// Maximum delay between the due time of a position check and its arrival at Redis.
 const CHECK_MARGIN: Duration = Duration::from_secs(15);
-/// After it the server listens, and refuses clients until the list has been read.
+/// The server listens after this time, and refuses clients until the list has been read.
 const REVOCATIONS_WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub use self::running::RoomStats;
 pub struct Rooms(Arc<RoomTable>);
 
 struct RoomTable {
-    /// By channel.
+    /// The rooms by channel.
     rooms: RwLock<HashMap<Box<str>, Arc<RoomState>>>,
     pool: Pool,
     /// Counts of the rooms that have ended.

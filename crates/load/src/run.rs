@@ -512,7 +512,7 @@ const CONNECT_TURN: Duration = Duration::from_millis(100);
 const SLOW_READS: f64 = 20.0;
 const WAIT_MAX: Duration = Duration::from_millis(100);
 const ANSWER_WAIT: Duration = Duration::from_millis(1);
-/// After so long without an arrival nothing more is expected.
+/// Time without an arrival after which nothing more is expected.
 const QUIET: Duration = Duration::from_secs(3);
 const AFTERWARDS: Duration = Duration::from_millis(200);
 const CATCH_UP_BYTES: usize = 64 << 10;

@@ -83,12 +83,12 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Of each shard.
+    /// The counters of each shard's hub.
     fn hubs(&self) -> Vec<Arc<HubCounters>> {
         self.realtime_counters.lock().iter().map(|counters| counters.hub.clone()).collect()
     }
 
-    /// Of each shard, by namespace.
+    /// The counters of each shard's backlogs, by namespace.
     fn backlogs(&self) -> Vec<Arc<[BacklogCounters]>> {
         self.realtime_counters.lock().iter().map(|counters| counters.backlogs.clone()).collect()
     }
@@ -132,7 +132,7 @@ impl Sources {
         api::write(&self.apis, writer);
     }
 
-    /// For scrapes alone: it reads the size of each history, which the readings of `info` must not cost a node by itself.
+    /// Only scrapes call it: it reads the size of each history, which the readings of `info` must not cost a node by itself.
     fn write_histories(&self, writer: &mut impl MetricsWriter) {
         let bytes = self
             .node

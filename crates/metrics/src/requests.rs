@@ -31,8 +31,8 @@ impl RequestCounts {
         let is_below = |prefix: &str| {
             path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let found = self.prefixes.iter().enumerate().filter(|(_, prefix)| is_below(prefix));
-        let longest = found.max_by_key(|(_, prefix)| prefix.len());
+        let matching = self.prefixes.iter().enumerate().filter(|(_, prefix)| is_below(prefix));
+        let longest = matching.max_by_key(|(_, prefix)| prefix.len());
         longest.map_or(self.prefixes.len(), |(index, _)| index)
     }
 

@@ -31,7 +31,7 @@ pub struct Broadcast {
     /// Unix time in milliseconds; 0 = unknown.
     published_ms: i64,
     messages: [OnceLock<Option<Bytes>>; 2],
-    /// Not yet taken by [`take_encode_time`](Self::take_encode_time).
+    /// Time that [`take_encode_time`](Self::take_encode_time) has not taken yet.
     encode_ns: AtomicU64,
     prepared: Option<Prepared>,
     excluded: Option<ClientId>,

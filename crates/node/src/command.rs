@@ -90,17 +90,17 @@ impl CommandContext<'_> {
             let named = NamedCommand { command: kind.name(), channel };
             flight_log::command(self.node, self.session_table, self.key.index, &named);
         }
-        if let Err(refusal) = self.check_order(id, &request) {
-            return self.reply(id, Err(refusal));
+        if let Err(error) = self.check_order(id, &request) {
+            return self.reply(id, Err(error));
         }
         if request == Request::Pong {
             return match self.pong() {
                 Ok(()) => Ok(None),
-                Err(refusal) => self.reply(id, Err(refusal)),
+                Err(error) => self.reply(id, Err(error)),
             };
         }
-        if let Err(refusal) = self.limit(&request) {
-            return self.reply(id, Err(refusal));
+        if let Err(error) = self.limit(&request) {
+            return self.reply(id, Err(error));
         }
         match credentials::lookup_key(self, &request) {
             Ok(lookup) => self.key_lookup = lookup,
@@ -151,7 +151,7 @@ impl CommandContext<'_> {
                 Ok(None)
             }
             Ok(step) => self.step(id, step),
-            Err(refusal) => self.reply(id, Err(refusal)),
+            Err(error) => self.reply(id, Err(error)),
         }
     }
 
@@ -194,7 +194,7 @@ impl CommandContext<'_> {
         self.command = Some(CommandKind::Subscribe);
         match map::subscribe::page_read(self, page, read) {
             Ok(step) => self.step(id, step),
-            Err(refusal) => self.reply(id, Err(refusal)),
+            Err(error) => self.reply(id, Err(error)),
         }
     }
 
@@ -214,7 +214,7 @@ impl CommandContext<'_> {
                 match server_subscribe::finish(self, channels, encoded, *lifetime, command) {
                     Ok(Some(finished)) => Ok(finished),
                     Ok(None) => return Ok(None),
-                    Err(refusal) => Err(refusal),
+                    Err(error) => Err(error),
                 }
             }
         };
@@ -229,7 +229,7 @@ impl CommandContext<'_> {
                 self.offload(id, found, Awaited::Enter(pending_subscribe));
                 Ok(None)
             }
-            Err(refusal) => self.reply(id, Err(refusal)),
+            Err(error) => self.reply(id, Err(error)),
         }
     }
 

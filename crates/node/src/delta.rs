@@ -103,7 +103,7 @@ impl PatchMaker {
         *publication = with_data(self.encoding, publication, data);
     }
 
-    /// What the patches saved.
+    /// The bytes that the patches saved.
     pub(crate) fn saved(self) -> Saved {
         self.saved
     }

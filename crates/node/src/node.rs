@@ -203,7 +203,7 @@ impl Node {
     /// Adds the inbox of a further shard; before the first connection. At most 65,536 shards.
     ///
     /// # Panics
-    /// At one more.
+    /// If one more is attached.
     pub fn attach(&self, inbox: Arc<dyn Inbox>) -> ShardId {
         self.channels.router.attach(inbox)
     }

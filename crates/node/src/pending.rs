@@ -87,7 +87,7 @@ pub(crate) enum Awaited {
     Key(Bytes),
     /// The decision of a hook about a command, which is kept for the same reason.
     CommandDecision(Bytes),
-    /// The same about an rpc, or the end of another call of the session.
+    /// The decision of a hook about an rpc, or the end of another call of the session.
     Call(Bytes),
     /// All channels of a subscribe or a connect.
     Enter(Box<PendingSubscribe>),
@@ -158,8 +158,8 @@ impl From<Reply> for Outcome {
 }
 
 impl From<ReplySource> for Outcome {
-    fn from(found: ReplySource) -> Self {
-        Self::ReplySource(found)
+    fn from(source: ReplySource) -> Self {
+        Self::ReplySource(source)
     }
 }
 
@@ -168,7 +168,7 @@ impl AwaitedResult {
     pub(crate) fn payload_bytes(&self) -> usize {
         match &self.part {
             Part::Outcome(outcome) => match outcome.as_ref() {
-                Ok(Outcome::ReplySource(found)) => found.payload_bytes(),
+                Ok(Outcome::ReplySource(source)) => source.payload_bytes(),
                 Ok(Outcome::Reply(_)) | Err(_) => 0,
             },
             Part::Encoded(encoded) => {

@@ -19,7 +19,7 @@ use fanwire_policy::channel::NamespaceId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardId(pub u16);
 
-/// The registry of all shards. Bounded: no entry without a subscription or a connection.
+/// The registry of all shards. It is bounded, because each entry has a subscription or a connection.
 #[derive(Debug)]
 pub(crate) struct Registry {
     hasher: DefaultHashBuilder,
@@ -173,13 +173,13 @@ impl Registry {
     pub(crate) fn next_users(&self, interval: Duration) -> Vec<String> {
         let stripes = STRIPES.div_ceil(interval.as_secs().max(1) as usize);
         let first = self.next_user_stripe.fetch_add(stripes, Relaxed);
-        let mut found = Vec::new();
+        let mut names = Vec::new();
         for stripe in first..first + stripes {
             let stripe = self.users[stripe % STRIPES].lock();
             let named = stripe.users.keys().filter(|user| !user.is_empty());
-            found.extend(named.map(|user| user.as_ref().to_owned()));
+            names.extend(named.map(|user| user.as_ref().to_owned()));
         }
-        found
+        names
     }
 
     /// Sets the newest connection of `user`, which has entered.

@@ -103,7 +103,7 @@ pub(crate) struct Session {
     pub(crate) is_held: bool,
     /// The secret part of its session id; none where commands come on its connection.
     pub(crate) secret: Option<Box<Uuid>>,
-    /// Until connect, when the request carried some of it.
+    /// Facts of the request that opened the connection, until its connect.
     pub(crate) request: Option<Box<RequestFacts>>,
     /// Facts for hooks and the server API; `None` when there are no hooks and no `meta`.
     pub(crate) context: Option<Arc<ClientContext>>,

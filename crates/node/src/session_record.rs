@@ -193,7 +193,7 @@ pub(crate) struct TermsRecord {
     /// Unix second.
     #[prost(uint64, optional, tag = "2")]
     pub(crate) expire_at: Option<u64>,
-    /// Of the client.
+    /// The filter of the client.
     #[prost(message, optional, tag = "3")]
     pub(crate) filter: Option<FilterNode>,
     #[prost(bool, tag = "4")]

@@ -67,15 +67,15 @@ pub(crate) struct SessionTable {
 /// The timers of one shard.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    /// By connection index: the earliest deadline of a session.
+    /// The earliest deadline of each session, by connection index.
     pub(crate) sessions: Wheel,
-    /// By connection index: the presence of a session in its channels must be renewed.
+    /// Times at which the presence of a session in its channels must be renewed, by connection index.
     pub(crate) renewals: Wheel,
-    /// By index of the channel: the positions of its subscribers must be compared with the stream.
+    /// Times at which the positions of a channel's subscribers must be compared with the stream, by index of the channel.
     pub(crate) checks: Wheel,
-    /// By connection index: subscribes in progress that hold a buffer take too long.
+    /// Times at which subscribes in progress that hold a buffer have taken too long, by connection index.
     pub(crate) reservations: Wheel,
-    /// By connection index: signatures of tracked keys may have expired.
+    /// Times at which signatures of tracked keys may have expired, by connection index.
     pub(crate) tracked_keys: Wheel,
 }
 
@@ -326,8 +326,9 @@ impl SessionTable {
         broadcast: &Broadcast,
     ) -> DeltaMode {
         let has_filter = self.expect_session(index).subscription(subscription).filter().is_some();
-        let found = self.deltas_of(index, subscription);
-        found.map_or(DeltaMode::Plain, |(deltas, own)| deltas.catch_up(own, broadcast, has_filter))
+        let deltas_of_own = self.deltas_of(index, subscription);
+        deltas_of_own
+            .map_or(DeltaMode::Plain, |(deltas, own)| deltas.catch_up(own, broadcast, has_filter))
     }
 
     /// A buffered broadcast is not sent to a subscription of a session.
@@ -507,11 +508,12 @@ impl SessionTable {
         let channel_subscribers = &self.subscribers.channel_subscribers(channel).list;
         let own = &self.at(index)?.subscriptions;
         if own.len() <= channel_subscribers.len() {
-            let found = own.iter().position(|subscription| subscription.channel == channel)?;
-            return Some(SubscriptionIndex(found as u32));
+            let place = own.iter().position(|subscription| subscription.channel == channel)?;
+            return Some(SubscriptionIndex(place as u32));
         }
-        let found = channel_subscribers.iter().find(|subscriber| subscriber.connection == index)?;
-        Some(found.subscription())
+        let subscriber =
+            channel_subscribers.iter().find(|subscriber| subscriber.connection == index)?;
+        Some(subscriber.subscription())
     }
 
     /// Schedules the check of a channel's positions at `at`, or earlier, when a possible gap ends.

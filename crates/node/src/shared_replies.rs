@@ -62,13 +62,13 @@ impl SharedReplies {
         let count = result.publications.len();
         let last = result.publications.last().map_or(0, |last| last.offset);
         let publications = std::mem::take(&mut result.publications);
-        let found = self.0.iter().position(|one| {
+        let place = self.0.iter().position(|one| {
             (one.id, one.encoding, one.publications) == (id, encoding, (count, last))
                 && one.channel.as_deref() == channel
                 && one.result == result
         });
-        let shared = if let Some(found) = found {
-            SharedReply { used_at: now, ..self.0.remove(found) }
+        let shared = if let Some(place) = place {
+            SharedReply { used_at: now, ..self.0.remove(place) }
         } else {
             let (message, result) = encode(encoding, id, result, publications)?;
             self.0.drain(..(self.0.len() + 1).saturating_sub(REPLIES_MAX));

@@ -91,7 +91,7 @@ enum Rule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Test {
     Equals(Box<str>),
-    /// Also true for a missing tag.
+    /// The comparison is also true for a missing tag.
     Differs(Box<str>),
     /// Sorted; a missing tag is compared as "".
     In(Box<[Box<str>]>),

@@ -21,7 +21,7 @@ pub struct NodeSettings {
     connection_verifier: Verifier,
     /// `None`: the same as for connections.
     subscription_verifier: Option<Verifier>,
-    /// Of signatures of tracked keys.
+    /// The verifier of signatures of tracked keys.
     pub track_verifier: TrackVerifier,
     /// Names of namespaces by id, those that a reload removed included: their channels may still have subscribers.
     names: Vec<String>,

@@ -79,7 +79,7 @@ pub struct ClientOptions {
     pub concurrency: usize,
     /// Outgoing bytes per connection, at least 1; more → 3008.
     pub queue_max_size: usize,
-    /// Connections per user on this node; 0 = unlimited. More → 3504.
+    /// Most connections of a user on this node; 0 = unlimited. A further one is closed with 3504.
     pub user_connection_limit: usize,
     /// Rate limit of commands per connection; above it error 111. Connect, unsubscribe and commands without a reply do not count.
     pub command_rate: Rate,
@@ -174,8 +174,8 @@ impl Rate {
             return Err(OptionsError::value(format!("{key}limit"), self.limit, expected));
         }
         if self.interval < Duration::from_secs(1) {
-            let found = format!("{:?}", self.interval);
-            return Err(OptionsError::value(format!("{key}interval"), found, "at least 1s"));
+            let given = format!("{:?}", self.interval);
+            return Err(OptionsError::value(format!("{key}interval"), given, "at least 1s"));
         }
         Ok(())
     }

@@ -75,7 +75,7 @@ impl PollMode {
 /// successor, and the memory for values.
 #[derive(Debug)]
 pub struct PollNodeState {
-    /// Of values in versionless channels.
+    /// The newest version that a value of a versionless channel got.
     versions: AtomicU64,
     requests: AtomicU64,
     /// Bytes of the values that all channels keep. Its users hold the lock of the table.
@@ -129,7 +129,7 @@ pub struct PollAnswer {
     pub epoch: String,
 }
 
-/// What a backend says about a key. A key that it says nothing about is unchanged.
+/// The answer of a backend about a key. A key that its answer does not name is unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PollItem {
     pub key: String,

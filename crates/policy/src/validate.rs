@@ -25,13 +25,13 @@ impl Options {
     /// Every wrong value, with its key and what would be right. Secrets are never part of it.
     pub fn mistakes(&self) -> Vec<OptionsError> {
         let personal = &self.client.subscribe_to_user_personal_channel;
-        let mut found = client(&self.client);
-        found.extend(ChannelRules::mistakes(&self.channel));
-        found.extend(personal_channel(personal, &self.channel).err());
-        found.extend(rpc(&self.rpc).err());
-        found.extend(expire_interval(self).err());
-        found.extend(channel::missing_secret(self));
-        found
+        let mut mistakes = client(&self.client);
+        mistakes.extend(ChannelRules::mistakes(&self.channel));
+        mistakes.extend(personal_channel(personal, &self.channel).err());
+        mistakes.extend(rpc(&self.rpc).err());
+        mistakes.extend(expire_interval(self).err());
+        mistakes.extend(channel::missing_secret(self));
+        mistakes
     }
 }
 
@@ -45,13 +45,13 @@ fn client(client: &ClientOptions) -> Vec<OptionsError> {
         client.command_rate.check("client.rate_limit.client_command."),
         client.refusal_rate.check("client.rate_limit.refusal."),
     ];
-    let mut found: Vec<_> = checks.into_iter().filter_map(Result::err).collect();
-    found.extend(connect_codes(client).err());
-    found.extend(Verifier::mistakes(&client.token, "client.token"));
+    let mut mistakes: Vec<_> = checks.into_iter().filter_map(Result::err).collect();
+    mistakes.extend(connect_codes(client).err());
+    mistakes.extend(Verifier::mistakes(&client.token, "client.token"));
     if let Some(token) = &client.subscription_token {
-        found.extend(Verifier::mistakes(token, "client.subscription_token"));
+        mistakes.extend(Verifier::mistakes(token, "client.subscription_token"));
     }
-    found
+    mistakes
 }
 
 /// The codes of errors, and of disconnects that clients understand as such.
@@ -62,12 +62,12 @@ fn connect_codes(client: &ClientOptions) -> Result<(), OptionsError> {
             return Err(OptionsError::value(KEY, "code: 0", "codes of errors, which are above 0"));
         }
         if !(3000..=4999).contains(&to.code) {
-            let found = format!("to.code: {}", to.code);
-            return Err(OptionsError::value(KEY, found, "codes of disconnects, 3000 to 4999"));
+            let given = format!("to.code: {}", to.code);
+            return Err(OptionsError::value(KEY, given, "codes of disconnects, 3000 to 4999"));
         }
         if to.reason.len() > REASON_BYTES_MAX {
-            let found = format!("to.reason: {}", to.reason);
-            return Err(OptionsError::value(KEY, found, "reasons of at most 123 bytes"));
+            let given = format!("to.reason: {}", to.reason);
+            return Err(OptionsError::value(KEY, given, "reasons of at most 123 bytes"));
         }
     }
     Ok(())

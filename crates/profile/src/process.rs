@@ -85,7 +85,7 @@ fn field_bytes(status: &str, field: &str) -> Option<u64> {
 #[derive(Debug, PartialEq)]
 struct Times {
     cpu_ticks: u64,
-    /// Since the system started.
+    /// Start of the process in ticks since the system started.
     started_ticks: u64,
 }
 

@@ -57,8 +57,8 @@ impl<'a> Iterator for Escaped<'a> {
 /// Bytes until the next escape; at least one, because none stands in front.
 fn run_bytes(text: &[u8]) -> usize {
     let mut at = 1;
-    while let Some(found) = text[at..].iter().position(|byte| IS_SUSPECT[usize::from(*byte)]) {
-        at += found;
+    while let Some(distance) = text[at..].iter().position(|byte| IS_SUSPECT[usize::from(*byte)]) {
+        at += distance;
         if escape_in_front(&text[at..]).is_some() {
             return at;
         }

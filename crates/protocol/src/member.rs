@@ -42,15 +42,15 @@ impl<'de> Visitor<'de> for TextMember<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
+        let mut value = None;
         while let Some(name) = map.next_key::<String>()? {
             if name == self.0 {
-                found = map.next_value::<Text>()?.0;
+                value = map.next_value::<Text>()?.0;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok(found)
+        Ok(value)
     }
 }
 

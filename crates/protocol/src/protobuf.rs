@@ -122,7 +122,7 @@ pub(crate) fn put_varint(mut value: u64, out: &mut impl BufMut) {
     out.put_u8(value as u8);
 }
 
-/// Seven bits a byte.
+/// A varint has seven bits of the number in each byte.
 #[inline]
 pub(crate) fn varint_length(value: u64) -> usize {
     1 + (value | 1).ilog2() as usize / 7

@@ -103,7 +103,7 @@ pub fn encode_refresh_push(encoding: Encoding, refresh: Refresh, out: &mut Vec<u
     encode_push(encoding, push, out).expect("no payload inside");
 }
 
-/// Appends a push: the connection ends, for transports without close codes.
+/// Appends a push that says that the connection ends. Transports without close codes need it.
 pub fn encode_disconnect_push(encoding: Encoding, code: u16, reason: &str, out: &mut Vec<u8>) {
     let code = code.into();
     let reason = reason.to_owned();

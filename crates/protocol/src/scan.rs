@@ -16,7 +16,7 @@ pub fn is_json_object(data: &[u8]) -> bool {
 }
 
 /// Whether a JSON text is nested deeper than [`JSON_DEPTH_MAX`]: readers that recurse fail, and those of Python end their client.
-/// Of another text the result has no meaning.
+/// The result has no meaning for a text that is not JSON.
 pub fn nests_too_deep(json: &[u8]) -> bool {
     let is_opening = |byte: &&u8| matches!(byte, b'[' | b'{');
     let mut depth = 0_isize;

@@ -354,7 +354,7 @@ const REFUSED_LOGS_MAX: usize = 256;
 /// Round trips below this are equal.
 const PING_NOISE_MS: u32 = 20;
 
-/// Numbers in a queue whose logs may be gone.
+/// A queue may have at least so many numbers whose logs are gone.
 const GONE_MIN: usize = 1024;
 
 /// A log without user and events: its box, entries in four tables, headers of heap blocks.

@@ -72,7 +72,7 @@ impl Address {
     }
 }
 
-/// Without credentials.
+/// Writes the address without credentials.
 impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, .. } = self;

@@ -9,7 +9,7 @@ use super::{consistent_hash, slot};
 /// Slot and connection of a channel or name within a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Location {
-    /// Chooses among the connections to one Redis.
+    /// A hash that chooses among the connections to one Redis.
     hash: u64,
     pub(crate) slot: u16,
 }

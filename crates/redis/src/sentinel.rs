@@ -69,8 +69,8 @@ impl MasterResolver {
     /// When none answers: a permanent error if there is one; after the two timeouts together at the latest.
     pub(crate) async fn resolve(self: &Arc<Self>) -> Result<MasterAddress, RedisError> {
         let limit = self.timeouts.connect + self.timeouts.io;
-        let found = timeout(limit, self.ask_all()).await;
-        found.map_err(|_| {
+        let resolved = timeout(limit, self.ask_all()).await;
+        resolved.map_err(|_| {
             RedisError::late(&self.sentinels.addresses[0], "asking all Sentinels", limit)
         })?
     }
@@ -81,23 +81,23 @@ impl MasterResolver {
         let sentinels = self.sentinel_set.lock().in_order();
         for sentinel in &sentinels {
             match self.ask(sentinel).await {
-                Ok(found) if self.accept(&found) => {
+                Ok(master) if self.accept(&master) => {
                     self.sentinel_set.lock().answered(sentinel);
-                    return Ok(found);
+                    return Ok(master);
                 }
-                Ok(found) => {
+                Ok(master) => {
                     older = older
-                        .filter(|other| other.config_epoch >= found.config_epoch)
-                        .or(Some(found));
+                        .filter(|other| other.config_epoch >= master.config_epoch)
+                        .or(Some(master));
                 }
                 Err(error) => {
                     failure = failure.filter(RedisError::is_permanent).or(Some(error));
                 }
             }
         }
-        if let Some(found) = older {
-            self.current.send_replace(Some(found.clone()));
-            return Ok(found);
+        if let Some(master) = older {
+            self.current.send_replace(Some(master.clone()));
+            return Ok(master);
         }
         Err(failure.expect("there is a Sentinel, and it answered or failed"))
     }
@@ -154,17 +154,17 @@ impl MasterResolver {
     }
 
     /// Stores an address unless it is older than the known one. Returns whether it was not older.
-    fn accept(&self, found: &MasterAddress) -> bool {
+    fn accept(&self, master: &MasterAddress) -> bool {
         let mut is_fresh = true;
         self.current.send_if_modified(|current| {
             let config_epoch = current.as_ref().map_or(0, |current| current.config_epoch);
-            is_fresh = found.config_epoch >= config_epoch;
-            let has_moved = current.as_ref().is_some_and(|_| found.config_epoch > config_epoch);
+            is_fresh = master.config_epoch >= config_epoch;
+            let has_moved = current.as_ref().is_some_and(|_| master.config_epoch > config_epoch);
             if has_moved {
-                tracing::info!("the master {} is at {found} now", self.sentinels.master);
+                tracing::info!("the master {} is at {master} now", self.sentinels.master);
             }
             if current.is_none() || has_moved {
-                *current = Some(found.clone());
+                *current = Some(master.clone());
             }
             has_moved
         });
@@ -251,9 +251,9 @@ fn host_and_port_of(reply: Value) -> Option<(String, u16)> {
 fn config_epoch_of(reply: Value) -> u64 {
     let fields = fields_of(reply);
     let is_term = |name: &Bytes| name == "config-epoch";
-    let found =
+    let field =
         fields.into_iter().find(|(name, _)| text(name.clone()).as_ref().is_some_and(is_term));
-    found.and_then(|(_, value)| number(value)).unwrap_or(0)
+    field.and_then(|(_, value)| number(value)).unwrap_or(0)
 }
 
 /// The fields of a reply about one Redis or Sentinel, in RESP2 or RESP3.

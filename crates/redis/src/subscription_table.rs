@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 /// The channels of one connection. `W` waits until a channel is subscribed.
 pub(crate) struct SubscriptionTable<W> {
     channels: HashMap<Arc<str>, RedisSubscription<W>>,
-    /// Desired and not requested, though some may not be desired any more; each channel once.
+    /// Channels that were desired and are not requested yet, each once. Some may not be desired any more.
     to_subscribe: VecDeque<Arc<str>>,
     /// Not desired since a time, though some may be desired again; each channel once.
     to_unsubscribe: VecDeque<(Instant, Arc<str>)>,

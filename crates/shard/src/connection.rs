@@ -91,7 +91,7 @@ pub(super) struct RareParts {
     pub(super) dedicated: Option<Box<Context>>,
     /// With `ShardSettings::compression_verify`, from the first compressed message on.
     pub(super) shadow: Option<Box<Shadow>>,
-    /// Of the peer, if the socket has another one or none.
+    /// Address of the peer, if that of the socket is another one.
     pub(super) address: Option<SocketAddr>,
 }
 

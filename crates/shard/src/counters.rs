@@ -30,9 +30,9 @@ pub struct ShardCounters {
     pub turns: Counter,
     /// Of each turn, without the time that the thread slept.
     pub turn_time: Histogram,
-    /// Of sampled messages of clients: parsing them and executing their commands.
+    /// Times of sampled messages of clients, for parsing them and executing their commands.
     pub message_time: CallHistogram,
-    /// Of sampled writes: the system calls for one connection.
+    /// Times of sampled writes, for the system calls of one connection.
     pub write_time: CallHistogram,
     /// A level, as of the end of the last turn: bytes in the queues of all connections.
     pub queued_bytes: Counter,

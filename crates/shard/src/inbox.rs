@@ -56,7 +56,7 @@ pub(super) type SizedMessage<N, H> = (ShardMessage<N, H>, usize);
 pub struct Stop {
     /// Closes are spread evenly over at most this time.
     pub spread: Duration,
-    /// Also for few connections; otherwise they take less time.
+    /// Closes of few connections take all of that time, too; otherwise they take less.
     pub is_exact: bool,
     /// Connections that still exist after this time, from the start of the stop, are dropped.
     pub timeout: Duration,

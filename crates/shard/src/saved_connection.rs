@@ -20,7 +20,7 @@ pub(crate) struct SavedConnection {
     pub(crate) inbound: InboundCompression,
     /// The plaintext that the client's next message may refer to.
     pub(crate) client_window: Vec<u8>,
-    /// Of the peer, if the socket has another one or none.
+    /// Address of the peer, if that of the socket is another one.
     pub(crate) address: Option<SocketAddr>,
     /// The kernel's send buffer has a small limit.
     pub(crate) has_small_buffer: bool,

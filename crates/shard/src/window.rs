@@ -47,7 +47,7 @@ impl StreamMessage {
 #[derive(Default)]
 pub(super) struct PeerWindow {
     counter: WindowCounter,
-    /// Of all plaintext of a compressed stream; `None` for WebSocket, and after queued bytes of a stream were dropped.
+    /// Bytes of all plaintext of a compressed stream; `None` for WebSocket, and after queued bytes of a stream were dropped.
     checksum: Option<Checksum>,
     /// By [`WindowIndex`]. An old entry of an ended subscription does no harm: sequence numbers of
     /// publications are unique, so it does not match another channel.

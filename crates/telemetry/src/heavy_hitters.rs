@@ -58,7 +58,7 @@ impl<T> Largest<T> {
         Self { limit, kept: Vec::new() }
     }
 
-    /// Keeps a value if it is among the largest; 0 never is. `value` is called only then.
+    /// Keeps a value if its size is among the largest; a size of 0 is never kept. `value` is only called if the value is kept.
     pub fn offer(&mut self, size: u64, value: impl FnOnce() -> T) {
         let is_full = self.kept.len() >= self.limit;
         if size == 0 || is_full && self.kept.last().is_none_or(|(smallest, _)| *smallest >= size) {

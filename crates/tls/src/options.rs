@@ -27,11 +27,11 @@ pub struct ServerTlsOptions {
 /// The sections of the listeners of a server; `None` for a listener without TLS of a section.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListenerSections<'a> {
-    /// Of the listener for clients.
+    /// Section of the listener for clients.
     pub clients: Option<ServerTlsSection<'a>>,
-    /// Of the listener for operators and backends.
+    /// Section of the listener for operators and backends.
     pub internal: Option<ServerTlsSection<'a>>,
-    /// Of those for gRPC: of the server API, and of unidirectional clients.
+    /// Sections of the listeners for gRPC: of the server API, and of unidirectional clients.
     pub grpc: [Option<ServerTlsSection<'a>>; 2],
     /// The internal listener shows automatic certificates, as the one for clients does.
     pub has_internal_autocert: bool,

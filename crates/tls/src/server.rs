@@ -279,7 +279,7 @@ pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 /// A warning begins in the last tenth of a certificate's lifetime, which is after the time at which tools renew one.
 const LIFETIME_SHARE: u64 = 10;
 
-/// And at most two weeks before its end.
+/// The warning begins at most two weeks before the end.
 const SOON_SECONDS_MAX: u64 = 14 * 86_400;
 
 #[cfg(test)]

@@ -79,24 +79,24 @@ impl TraceExporter {
     /// Makes the deliveries of a publication on this node a span.
     fn deliver(&self, tracer: &Tracer, delivery: TracedDelivery) {
         let TracedDelivery { receipt, channel, parent, start } = delivery;
-        let found = self.node.diagnostics().own_receipt(receipt, Instant::now());
+        let counted = self.node.diagnostics().own_receipt(receipt, Instant::now());
         let span = Span::begin(|| "deliver".to_owned(), SpanKind::Internal, Some(parent), start);
-        let (Some(found), Some(mut span)) = (found, span) else { return };
+        let (Some(counted), Some(mut span)) = (counted, span) else { return };
         if !channel.is_empty() {
             span.set("centrifugo.channel", SpanValue::Text(channel));
         }
         let counts = [
-            ("subscribers", found.subscribers),
-            ("at_once", found.at_once),
-            ("waited", found.waited),
-            ("replaced", found.replaced),
-            ("dropped", found.dropped),
-            ("late", found.late),
+            ("subscribers", counted.subscribers),
+            ("at_once", counted.at_once),
+            ("waited", counted.waited),
+            ("replaced", counted.replaced),
+            ("dropped", counted.dropped),
+            ("late", counted.late),
         ];
         for (name, count) in counts {
             span.set(name, SpanValue::Number(count.into()));
         }
-        let took = found.all_us.or(found.most_us).or(found.half_us).unwrap_or_default();
+        let took = counted.all_us.or(counted.most_us).or(counted.half_us).unwrap_or_default();
         tracer.push(Span { end: start + Duration::from_micros(took), ..span });
     }
 

@@ -176,13 +176,13 @@ impl<'de> MapAccess<'de> for Fields<'_> {
         seed: K,
     ) -> Result<Option<K::Value>, Error> {
         self.value = self.found.next();
-        let name = self.value.as_ref().map(|found| StrDeserializer::new(found.field.name));
+        let name = self.value.as_ref().map(|value| StrDeserializer::new(value.field.name));
         name.map(|name| seed.deserialize(name)).transpose()
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        let found = self.value.take().ok_or(Error::custom("a value without its key"))?;
-        seed.deserialize(Value::Field(found))
+        let field = self.value.take().ok_or(Error::custom("a value without its key"))?;
+        seed.deserialize(Value::Field(field))
     }
 }
 
@@ -261,16 +261,16 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     ) -> Result<Option<K::Value>, Error> {
         let Some(Wire::Bytes(bytes)) = self.reader.next_of(self.field)? else { return Ok(None) };
         let [key, value] = self.entry.fields else { unreachable!("an entry has two fields") };
-        let mut found = [key.kind.absent(), value.kind.absent()];
+        let mut wires = [key.kind.absent(), value.kind.absent()];
         let mut reader = WireReader(bytes);
         while let Some((number, wire)) = reader.field()? {
-            for (field, found) in [key, value].into_iter().zip(&mut found) {
+            for (field, own) in [key, value].into_iter().zip(&mut wires) {
                 if field.number == number && field.kind.has(wire) {
-                    *found = wire;
+                    *own = wire;
                 }
             }
         }
-        let [key_wire, wire] = found;
+        let [key_wire, wire] = wires;
         self.value = Some(Value::One(value.kind, wire, self.depth + 1));
         seed.deserialize(Value::One(key.kind, key_wire, self.depth + 1)).map(Some)
     }

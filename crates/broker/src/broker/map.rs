@@ -191,8 +191,9 @@ impl KeyMode {
 /// The effect of a change that was not refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MapOutcome {
-    /// Of the change; of the first one for a repeated idempotency key; of the entry, with offset 0 without one, when its position differs
-    /// from the expected one; else the top of the stream. Empty in an ephemeral channel.
+    /// The position of the change, or of the first change with a repeated idempotency key. When the position of the entry differs from the
+    /// expected one it is that of the entry, with offset 0 if there is none; for other suppressed changes it is the top of the stream. It is
+    /// empty in an ephemeral channel.
     pub position: Position,
     /// `None` when the change was made.
     pub suppression: Option<MapSuppression>,

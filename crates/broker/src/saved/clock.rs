@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 /// A moment on both clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotClock {
-    /// On the clock of the process.
+    /// The time of the process's clock.
     pub now: Instant,
-    /// On the clock of the machine.
+    /// The time of the machine's clock.
     pub unix_ms: u64,
 }
 

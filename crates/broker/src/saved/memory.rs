@@ -60,7 +60,7 @@ pub(crate) struct RevocationRecord {
     issued_before: u64,
 }
 
-/// The numbers of kinds are their places.
+/// The kinds by their numbers in the file.
 const KINDS: [RevocationKind; 4] = [
     RevocationKind::BlockUser,
     RevocationKind::UnblockUser,

@@ -270,8 +270,8 @@ impl Probe<'_> {
     /// Asks the server API for the address of this client; `None` without an API, or when it does not say.
     async fn seen_address(&self, connect: &Value) -> Option<SeenAddress> {
         let (api, user) = (self.api.as_ref()?, user(self.options.token.as_deref()?)?);
-        let found = api.call("connections", &json!({ "user": user })).await.ok()?;
-        let address = found["connections"][connect["client"].as_str()?]["address"].as_str()?;
+        let reply = api.call("connections", &json!({ "user": user })).await.ok()?;
+        let address = reply["connections"][connect["client"].as_str()?]["address"].as_str()?;
         let by_server =
             address.parse().or_else(|_| address.parse().map(|one: SocketAddr| one.ip()));
         let (local, of_host) = (self.local, self.of_host);
@@ -385,7 +385,7 @@ fn user(token: &str) -> Option<String> {
     claims["sub"].as_str().filter(|user| !user.is_empty()).map(str::to_owned)
 }
 
-/// For each step. A stream whose first message takes longer is of no use to a client.
+/// Time limit of each step. A stream whose first message takes longer is of no use to a client.
 const PATIENCE: Duration = Duration::from_secs(5);
 const NO_ANSWER: &str = "no response in time";
 const BODY_BYTES_MAX: usize = 64 << 10;

@@ -47,34 +47,34 @@ pub(crate) enum Fault {
 
 /// Judges what was seen.
 pub(crate) fn findings(seen: &Observations) -> Vec<Finding> {
-    let mut found = Vec::new();
-    found.extend(seen.certificate.as_ref().and_then(certificate));
+    let mut findings = Vec::new();
+    findings.extend(seen.certificate.as_ref().and_then(certificate));
     if let Some((origin, status @ (401 | 403))) = &seen.origin {
         let text = format!("a page of {origin} is refused with {status}");
-        found.push(problem(Fault::OriginRefused, text));
+        findings.push(problem(Fault::OriginRefused, text));
     }
     let reference = opened(&seen.websocket).and_then(|opened| opened.reply_after);
     for (name, outcome) in seen.transports() {
         match outcome {
             TransportResult::Failed(why) => {
-                found.push(problem(Fault::Failed, format!("{name}: {why}")));
+                findings.push(problem(Fault::Failed, format!("{name}: {why}")));
             }
-            TransportResult::Refused(response) => found.push(refused(name, response)),
-            TransportResult::Opened(opened) => stream(name, opened, reference, &mut found),
+            TransportResult::Refused(response) => findings.push(refused(name, response)),
+            TransportResult::Opened(opened) => stream(name, opened, reference, &mut findings),
         }
     }
     if seen.deflate == Some(false) {
         let text = "permessage-deflate was offered and is not in the answer".to_owned();
-        found.push(problem(Fault::DeflateStripped, text));
+        findings.push(problem(Fault::DeflateStripped, text));
     }
-    found.extend(seen.address.as_ref().and_then(address));
+    findings.extend(seen.address.as_ref().and_then(address));
     if let Some(ahead) = seen.clock_ahead.filter(|ahead| ahead.abs() > CLOCK_SECONDS_MAX) {
         let direction = if ahead > 0 { "ahead of" } else { "behind" };
         let text = format!("the server's clock is {} s {direction} this machine's", ahead.abs());
-        found.push(problem(Fault::Clock, text));
+        findings.push(problem(Fault::Clock, text));
     }
-    found.sort_by_key(|finding| (finding.is_note, finding.fault));
-    found
+    findings.sort_by_key(|finding| (finding.is_note, finding.fault));
+    findings
 }
 
 fn problem(fault: Fault, text: String) -> Finding {
@@ -118,7 +118,7 @@ fn refused(name: &str, response: &Response) -> Finding {
     }
 }
 
-fn stream(name: &str, opened: &Opened, reference: Option<Duration>, found: &mut Vec<Finding>) {
+fn stream(name: &str, opened: &Opened, reference: Option<Duration>, findings: &mut Vec<Finding>) {
     let Opened { reply_after, reply, idle, end, emulation } = opened;
     let is_websocket = name == "WebSocket";
     let allowed = reference.unwrap_or_default() + BUFFERED_AFTER;
@@ -126,35 +126,36 @@ fn stream(name: &str, opened: &Opened, reference: Option<Duration>, found: &mut 
         (None, Some(reference)) if end.is_none() && !is_websocket => {
             let reference = reference.as_millis();
             let text = format!("{name}: no reply to connect; by WebSocket it took {reference} ms");
-            found.push(problem(Fault::Buffered, text));
+            findings.push(problem(Fault::Buffered, text));
         }
         (Some(after), Some(reference)) if !is_websocket && *after > allowed => {
             let (after, reference) = (after.as_millis(), reference.as_millis());
             let text = format!("{name}: the first reply took {after} ms, {reference} by WebSocket");
-            found.push(problem(Fault::Buffered, text));
+            findings.push(problem(Fault::Buffered, text));
         }
         (None, None) if end.is_none() => {
-            found.push(problem(Fault::Failed, format!("{name}: no reply to connect")));
+            findings.push(problem(Fault::Failed, format!("{name}: no reply to connect")));
         }
         _ => {}
     }
     match reply {
         Reply::Missing if end.is_some() => {
-            found.push(problem(Fault::Failed, format!("{name}: it ended before the first reply")));
+            findings
+                .push(problem(Fault::Failed, format!("{name}: it ended before the first reply")));
         }
         Reply::Refused { code, text } => {
             let text = format!("{name}: connect is refused: {code} {text}");
-            found.push(problem(Fault::ConnectRefused, text));
+            findings.push(problem(Fault::ConnectRefused, text));
         }
         Reply::Foreign(text) => {
             let text = format!("{name}: not a message of the client protocol: {text}");
-            found.push(problem(Fault::NotAServer, text));
+            findings.push(problem(Fault::NotAServer, text));
         }
         Reply::Connected | Reply::Missing => {}
     }
     if let (Reply::Connected, Some(end)) = (reply, end) {
         let after = end.after.as_secs_f64();
-        found.push(match end.code {
+        findings.push(match end.code {
             None => problem(Fault::IdleCut, format!("{name}: cut after {after:.1} s without data")),
             Some(code) => {
                 let idle = idle.as_secs();
@@ -165,7 +166,7 @@ fn stream(name: &str, opened: &Opened, reference: Option<Duration>, found: &mut 
     }
     if let Some(status) = emulation.filter(|status| !(200..300).contains(status)) {
         let text = format!("{name}: commands cannot be sent: /emulation answers {status}");
-        found.push(problem(Fault::EmulationNotRouted, text));
+        findings.push(problem(Fault::EmulationNotRouted, text));
     }
 }
 

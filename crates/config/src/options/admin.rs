@@ -19,7 +19,7 @@ pub struct AdminOptions {
     pub secret: Secret,
     /// Everybody may do everything.
     pub insecure: bool,
-    /// On the port of clients.
+    /// The page is on the port of clients.
     pub external: bool,
     /// Folder of another page; "" = the one of Fanwire.
     pub web_path: String,

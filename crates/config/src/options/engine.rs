@@ -55,7 +55,7 @@ pub struct MapBrokerOptions {
 /// Store of maps. It is that of the engine, whatever kind is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MapBrokerKind {
-    /// Not configured, or where the engine is.
+    /// Memory of the process; also when it is not configured.
     #[default]
     Memory,
     Redis,

@@ -48,7 +48,7 @@ pub struct WebsocketOptions {
 pub struct DedicatedOptions {
     /// A compressor for each connection that allows it, instead of frames shared between connections.
     pub enabled: bool,
-    /// 9 to 15.
+    /// Bits of the server's window, 9 to 15.
     pub window_bits: u8,
     /// 1 to 9.
     pub memory_level: u8,

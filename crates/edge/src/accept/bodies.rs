@@ -30,7 +30,7 @@ pub struct TrackedBody<B> {
     /// `None` for a body that may take for ever.
     slots: Option<Arc<ConnectionSlots>>,
     received: u64,
-    /// Since the first wait, when that began, and the timer of the next look.
+    /// Since the first wait: its beginning, and the timer of the next check.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 

@@ -255,7 +255,7 @@ fn parse_head(bytes: &[u8]) -> io::Result<Option<(Response<()>, usize)>> {
     let status = parsed.parse(bytes).map_err(|error| wrong(error.to_string()))?;
     let httparse::Status::Complete(length) = status else { return Ok(None) };
     let mut head = Response::builder().status(parsed.code.unwrap_or_default());
-    // Of connections, which a stream has none of its own (RFC 9113 §8.2.2).
+    // Headers about the connection are not allowed in a stream (RFC 9113 §8.2.2).
     let names_connection = |name: &str| name.eq_ignore_ascii_case("connection");
     for header in parsed.headers.iter().filter(|header| !names_connection(header.name)) {
         head = head.header(header.name, header.value);

@@ -56,7 +56,7 @@ pub enum PlainOutcome<H = NewSession> {
 /// The endpoints whose requests shards read.
 pub struct PlainRequests {
     pub shards: Arc<Shards>,
-    /// With their paths.
+    /// The endpoints with their paths.
     pub endpoints: Vec<(String, Arc<dyn PlainEndpoint>)>,
     /// The path of the stream of commands, whose connections are served on shards.
     pub stream_path: Option<String>,
@@ -144,7 +144,7 @@ impl RequestHandler<NewSession> for SocketRequests {
 struct PlainRequest<'a> {
     head: request::Parts,
     body: &'a [u8],
-    /// Of both.
+    /// Bytes of the head and the body.
     length: usize,
 }
 

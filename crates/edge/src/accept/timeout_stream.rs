@@ -26,14 +26,14 @@ use super::{
 /// Time limits of a peer. While slots are scarce they are shorter ([`ConnectionSlots::limit`]), except for writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeouts {
-    /// For a request head, from its first byte; for the first head, from the accept.
+    /// Time limit of a request head, from its first byte; of the first head, from the accept.
     pub head: Duration,
-    /// Between a response and the next request. Longer than HTTP clients keep pooled connections: otherwise a client may
+    /// Time limit between a response and the next request. It is longer than HTTP clients keep pooled connections: otherwise a client may
     /// send a request while the connection is closed, and cannot find out whether it was executed.
     pub idle: Duration,
-    /// For one write to make progress.
+    /// Time limit in which one write has to make progress.
     pub write: Duration,
-    /// For the rest of a request whose response was sent before it was read.
+    /// Limits of the rest of a request whose response was sent before it was read.
     pub linger: LingerLimits,
 }
 

@@ -50,7 +50,7 @@ impl AdmissionLimits {
 }
 
 /// Status and text of a response.
-pub(crate) type Refusal = (StatusCode, &'static str);
+pub(crate) type StatusAndReason = (StatusCode, &'static str);
 
 impl Admission {
     /// Accepts every handshake.
@@ -77,7 +77,7 @@ impl Admission {
         peer: Option<SocketAddr>,
         now: Instant,
         permit: impl FnOnce(usize) -> Option<P>,
-    ) -> Result<P, Refusal> {
+    ) -> Result<P, StatusAndReason> {
         self.check_origin(headers, peer, now)?;
         let limits = Arc::clone(&self.limits.read());
         if !limits.rate.allows(now) {
@@ -99,7 +99,7 @@ impl Admission {
         peer: Option<SocketAddr>,
         now: Instant,
         permit: impl FnOnce(usize) -> Option<P>,
-    ) -> Result<P, Refusal> {
+    ) -> Result<P, StatusAndReason> {
         let limits = Arc::clone(&self.limits.read());
         if let Some(cause) = limits.overload.cause() {
             self.refuse(cause, peer, now, OVERLOADED);
@@ -122,7 +122,7 @@ impl Admission {
         headers: &HeaderMap,
         peer: Option<SocketAddr>,
         now: Instant,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), StatusAndReason> {
         let limits = Arc::clone(&self.limits.read());
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
         if let Some(patterns) = &limits.allowed_origins
@@ -146,7 +146,7 @@ impl Admission {
         headers: &HeaderMap,
         peer: Option<SocketAddr>,
         now: Instant,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), StatusAndReason> {
         let sites = headers.get_all(FETCH_SITE);
         let is_foreign = sites.iter().any(|site| site == "cross-site" || site == "same-site");
         if is_foreign && !headers.contains_key(header::ORIGIN) {

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::{
     cors,
-    endpoint::{RealtimeEndpoint, Refusal, is_octet_stream, read, refuse},
+    endpoint::{ErrorResponse, RealtimeEndpoint, is_octet_stream, read, refuse},
 };
 use crate::{
     accept::{
@@ -41,7 +41,7 @@ pub(crate) async fn serve(
     let headers = request.headers().clone();
     let response = match endpoint.pass_on(request).await {
         Ok(()) => accepted(),
-        Err(refusal) => *refusal,
+        Err(response) => *response,
     };
     cors::allow(response, &headers).map(Body::from)
 }
@@ -64,13 +64,13 @@ impl PlainEndpoint for EmulationEndpoint {
                 self.node.connections().receive_emulated(&session, data);
                 PlainOutcome::Answer(cors::allow(accepted(), &head.headers))
             }
-            Err(refusal) => PlainOutcome::Refuse(cors::allow(*refusal, &head.headers)),
+            Err(response) => PlainOutcome::Refuse(cors::allow(*response, &head.headers)),
         })
     }
 }
 
 impl EmulationEndpoint {
-    async fn pass_on(&self, request: Request) -> Result<(), Refusal> {
+    async fn pass_on(&self, request: Request) -> Result<(), ErrorResponse> {
         let endpoint = &self.realtime.endpoint;
         let (head, body) = request.into_parts();
         let address = address_of(&head.extensions);
@@ -97,7 +97,7 @@ impl EmulationEndpoint {
     }
 }
 
-fn parse(headers: &HeaderMap, body: &[u8]) -> Result<EmulationRequest, Refusal> {
+fn parse(headers: &HeaderMap, body: &[u8]) -> Result<EmulationRequest, ErrorResponse> {
     let encoding = if is_octet_stream(headers) { Encoding::Protobuf } else { Encoding::Json };
     EmulationRequest::read(encoding, body)
         .map_err(|_| refuse(StatusCode::BAD_REQUEST, "expected session, node and data"))

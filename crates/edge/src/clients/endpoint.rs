@@ -20,7 +20,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use super::{cors, refusals::retry_later, upgrade::Endpoint};
 
 /// A response instead of the stream.
-pub(crate) type Refusal = Box<Response<String>>;
+pub(crate) type ErrorResponse = Box<Response<String>>;
 
 /// An endpoint of clients of the protocol.
 pub(crate) struct RealtimeEndpoint {
@@ -41,7 +41,7 @@ impl RealtimeEndpoint {
         headers: &HeaderMap,
         encoding: Encoding,
         transport: Transport,
-    ) -> Result<ConnectionInfo, Refusal> {
+    ) -> Result<ConnectionInfo, ErrorResponse> {
         let mut listed = Vec::new();
         for name in &self.proxied_headers {
             let value = |value: &HeaderValue| Bytes::copy_from_slice(value.as_bytes());
@@ -71,12 +71,16 @@ impl<A: Application> Endpoint<A> {
         &self,
         headers: &HeaderMap,
         address: Option<SocketAddr>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ErrorResponse> {
         let checked = self.admission.check_origin(headers, address, Instant::now());
         checked.map_err(|(status, text)| refuse(status, text))
     }
 
-    pub(crate) fn preflight(&self, headers: &HeaderMap, address: Option<SocketAddr>) -> Refusal {
+    pub(crate) fn preflight(
+        &self,
+        headers: &HeaderMap,
+        address: Option<SocketAddr>,
+    ) -> ErrorResponse {
         let refused = self.check_origin(headers, address).err();
         refused.unwrap_or_else(|| Box::new(cors::preflight()))
     }
@@ -87,7 +91,7 @@ impl<A: Application> Endpoint<A> {
 ///
 /// # Errors
 /// 400 for a value that is no UTF-8: the client would be anonymous.
-fn user_of(headers: &HeaderMap, header: &str) -> Result<Option<String>, Refusal> {
+fn user_of(headers: &HeaderMap, header: &str) -> Result<Option<String>, ErrorResponse> {
     if header.is_empty() {
         return Ok(None);
     }
@@ -126,7 +130,7 @@ fn parameter(uri: &Uri, is_it: impl Fn(&str) -> bool) -> Option<String> {
 }
 
 /// Reads the body of a request.
-pub(crate) async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
+pub(crate) async fn read(body: Body, bytes_max: usize) -> Result<Bytes, ErrorResponse> {
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(body_too_long()); // its Content-Length says so
     }
@@ -143,7 +147,7 @@ pub(crate) fn is_octet_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Refuses and closes the connection, whose body may not be read.
-pub(crate) fn refuse(status: StatusCode, text: impl fmt::Display) -> Refusal {
+pub(crate) fn refuse(status: StatusCode, text: impl fmt::Display) -> ErrorResponse {
     let mut response = Response::new(format!("{text}\n"));
     *response.status_mut() = status;
     let headers = [
@@ -155,6 +159,6 @@ pub(crate) fn refuse(status: StatusCode, text: impl fmt::Display) -> Refusal {
     Box::new(response)
 }
 
-fn body_too_long() -> Refusal {
+fn body_too_long() -> ErrorResponse {
     refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")
 }

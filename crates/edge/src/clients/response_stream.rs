@@ -18,7 +18,8 @@ use fanwire_ws::extension;
 use super::{
     content_coding, cors,
     endpoint::{
-        RealtimeEndpoint, Refusal, connect_parameter, is_octet_stream, last_event_id, read, refuse,
+        ErrorResponse, RealtimeEndpoint, connect_parameter, is_octet_stream, last_event_id, read,
+        refuse,
     },
     unidirectional,
 };
@@ -36,7 +37,7 @@ use fanwire_shard::{Arrival, Coding, Framing, NewConnection, Permit, Transport};
 /// The endpoint of one transport.
 pub(crate) struct StreamEndpoint {
     pub(crate) realtime: Arc<RealtimeEndpoint>,
-    /// Not one of WebSockets.
+    /// Any transport but those of WebSockets.
     pub(crate) transport: Transport,
     pub(crate) body_bytes_max: usize,
     /// Statuses for refused connects of unidirectional clients; `None`: the stream begins before connect is decided.
@@ -53,7 +54,7 @@ pub(crate) async fn serve(
     let headers = request.headers().clone();
     match endpoint.begin(request).await {
         Ok(response) => response,
-        Err(refusal) => cors::allow(*refusal, &headers).map(Body::from),
+        Err(response) => cors::allow(*response, &headers).map(Body::from),
     }
 }
 
@@ -67,13 +68,13 @@ impl PlainEndpoint for StreamEndpoint {
             .and_then(|permit| self.open(head, body.into(), permit, Some(peer)));
         Some(match opened {
             Ok(connection) => PlainOutcome::Open(Box::new(connection)),
-            Err(refusal) => PlainOutcome::Refuse(cors::allow(*refusal, &head.headers)),
+            Err(response) => PlainOutcome::Refuse(cors::allow(*response, &head.headers)),
         })
     }
 }
 
 impl StreamEndpoint {
-    async fn begin(&self, request: Request) -> Result<Response, Refusal> {
+    async fn begin(&self, request: Request) -> Result<Response, ErrorResponse> {
         let endpoint = &self.realtime.endpoint;
         let (head, body) = request.into_parts();
         let address = address_of(&head.extensions);
@@ -106,7 +107,11 @@ impl StreamEndpoint {
     }
 
     /// Checks a request before its body is read, and counts the connection that it opens.
-    fn admit(&self, head: &request::Parts, address: Option<SocketAddr>) -> Result<Permit, Refusal> {
+    fn admit(
+        &self,
+        head: &request::Parts,
+        address: Option<SocketAddr>,
+    ) -> Result<Permit, ErrorResponse> {
         let endpoint = &self.realtime.endpoint;
         self.check_method(&head.method)?;
         if head.method == Method::GET {
@@ -128,7 +133,7 @@ impl StreamEndpoint {
         body: Vec<u8>,
         permit: Permit,
         address: Option<SocketAddr>,
-    ) -> Result<NewConnection<NewSession>, Refusal> {
+    ) -> Result<NewConnection<NewSession>, ErrorResponse> {
         let message = if head.method == Method::GET { self.parameter(&head.uri)? } else { body };
         let message = self.first_message(message)?;
         let is_binary = self.transport == Transport::HttpStream && is_octet_stream(&head.headers);
@@ -147,7 +152,7 @@ impl StreamEndpoint {
     }
 
     /// The message in the query, which a unidirectional client may leave out.
-    fn parameter(&self, uri: &Uri) -> Result<Vec<u8>, Refusal> {
+    fn parameter(&self, uri: &Uri) -> Result<Vec<u8>, ErrorResponse> {
         match connect_parameter(uri) {
             Some(message) => Ok(message.into_bytes()),
             None if self.transport.is_unidirectional() => Ok(Vec::new()),
@@ -155,7 +160,7 @@ impl StreamEndpoint {
         }
     }
 
-    fn first_message(&self, message: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+    fn first_message(&self, message: Vec<u8>) -> Result<Vec<u8>, ErrorResponse> {
         match self.transport {
             // Its credentials may be in a header.
             Transport::UniEventStream if message.is_empty() => Ok(b"{}".to_vec()),
@@ -170,7 +175,7 @@ impl StreamEndpoint {
         request: &request::Parts,
         is_binary: bool,
         coding: Option<Coding>,
-    ) -> Result<(NewSession, Vec<u8>), Refusal> {
+    ) -> Result<(NewSession, Vec<u8>), ErrorResponse> {
         let headers = &request.headers;
         let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
         let mut opening = self.realtime.connection_info(headers, encoding, self.transport)?;
@@ -187,7 +192,7 @@ impl StreamEndpoint {
         })
     }
 
-    fn check_method(&self, method: &Method) -> Result<(), Refusal> {
+    fn check_method(&self, method: &Method) -> Result<(), ErrorResponse> {
         match (self.transport.framing().is_events(), method) {
             (_, &Method::POST) | (true, &Method::GET) => Ok(()),
             (true, _) => Err(Box::new(cors::refuse_method("GET, POST"))),

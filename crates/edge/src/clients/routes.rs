@@ -41,7 +41,7 @@ pub struct ClientRoutes {
     pub plain: Vec<(String, Arc<dyn PlainEndpoint>)>,
     /// The service of the listener for unidirectional gRPC.
     pub uni_grpc: Option<UniGrpcService>,
-    /// Of requests to other endpoints.
+    /// Readers of requests to other endpoints.
     pub readers: HttpReaders,
 }
 

@@ -14,7 +14,7 @@ use fanwire_shard::{Arrival, NewConnection, Transport};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-use super::endpoint::{RealtimeEndpoint, Refusal, read, refuse};
+use super::endpoint::{ErrorResponse, RealtimeEndpoint, read, refuse};
 use crate::accept::{bodies::TrackedBody, forwarded::peer_of, http2, listener::Service};
 
 /// The service of the listener.
@@ -36,7 +36,9 @@ impl Service for UniGrpcService {
             *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
             return response;
         }
-        self.begin(request.map(Body::new), peer).await.unwrap_or_else(|refusal| status_of(*refusal))
+        self.begin(request.map(Body::new), peer)
+            .await
+            .unwrap_or_else(|response| status_of(*response))
     }
 
     fn late(&self) -> Response<Body> {
@@ -49,7 +51,7 @@ impl UniGrpcService {
         &self,
         request: Request<Body>,
         peer: SocketAddr,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, ErrorResponse> {
         let endpoint = &self.realtime.endpoint;
         let (head, body) = request.into_parts();
         if head.uri.path() != PATH {
@@ -97,7 +99,7 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
 }
 
 /// The connect request in the body of a call, which the session reads again.
-fn connect_request(body: &Bytes) -> Result<Vec<u8>, Refusal> {
+fn connect_request(body: &Bytes) -> Result<Vec<u8>, ErrorResponse> {
     let invalid = |text| refuse(StatusCode::BAD_REQUEST, text);
     let Some(([flag, length @ ..], message)) = body.split_first_chunk::<PREFIX_BYTES>() else {
         return Err(invalid("the call has no connect request"));
@@ -114,9 +116,9 @@ fn connect_request(body: &Bytes) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// A refusal as the status of a call.
-fn status_of(refusal: Response<String>) -> Response<Body> {
-    let code = match refusal.status() {
+/// The error response of an endpoint as the status of a call.
+fn status_of(refused: Response<String>) -> Response<Body> {
+    let code = match refused.status() {
         StatusCode::BAD_REQUEST => "13",      // INTERNAL
         StatusCode::FORBIDDEN => "7",         // PERMISSION_DENIED
         StatusCode::NOT_FOUND => "12",        // UNIMPLEMENTED
@@ -129,7 +131,7 @@ fn status_of(refusal: Response<String>) -> Response<Body> {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(GRPC));
     headers.insert(STATUS, HeaderValue::from_static(code));
-    headers.extend(HeaderValue::from_str(refusal.body().trim_end()).map(|text| (MESSAGE, text)));
+    headers.extend(HeaderValue::from_str(refused.body().trim_end()).map(|text| (MESSAGE, text)));
     response
 }
 

@@ -17,7 +17,7 @@ use fanwire_protocol::{ConnectRequest, Encoding};
 
 use super::{
     cors,
-    endpoint::{RealtimeEndpoint, Refusal, connect_parameter, last_event_id, refuse},
+    endpoint::{ErrorResponse, RealtimeEndpoint, connect_parameter, last_event_id, refuse},
     upgrade::ConnectionSetup,
 };
 use crate::accept::{
@@ -41,7 +41,7 @@ pub(crate) async fn serve_websocket(
             let upgrade = &endpoint.realtime.endpoint;
             upgrade.upgrade(request, |head, _| endpoint.setup(head, message))
         }
-        Err(refusal) => refusal.map(Body::from),
+        Err(response) => response.map(Body::from),
     }
 }
 
@@ -57,7 +57,7 @@ impl PlainEndpoint for UniWebSocketEndpoint {
                 let setup = |head: &request::Parts, _| self.setup(head, message);
                 self.realtime.endpoint.answer(head, peer, setup)
             }
-            Err(refusal) => Some(PlainOutcome::Refuse(*refusal)),
+            Err(response) => Some(PlainOutcome::Refuse(*response)),
         }
     }
 }
@@ -67,7 +67,7 @@ impl UniWebSocketEndpoint {
         &self,
         head: &request::Parts,
         message: Vec<u8>,
-    ) -> Result<ConnectionSetup<NewSession>, Refusal> {
+    ) -> Result<ConnectionSetup<NewSession>, ErrorResponse> {
         let transport = Transport::UniWebSocket;
         let opening = self.realtime.connection_info(&head.headers, Encoding::Json, transport)?;
         let last_event_id = last_event_id(head);
@@ -77,7 +77,7 @@ impl UniWebSocketEndpoint {
 }
 
 /// The connect request in a query, empty if it is the first message of the connection.
-fn first_message(uri: &Uri) -> Result<Vec<u8>, Refusal> {
+fn first_message(uri: &Uri) -> Result<Vec<u8>, ErrorResponse> {
     connect_parameter(uri).map_or_else(|| Ok(Vec::new()), |text| connect_request(text.into()))
 }
 
@@ -85,7 +85,7 @@ fn first_message(uri: &Uri) -> Result<Vec<u8>, Refusal> {
 ///
 /// # Errors
 /// 400.
-pub(crate) fn connect_request(text: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn connect_request(text: Vec<u8>) -> Result<Vec<u8>, ErrorResponse> {
     match ConnectRequest::read(Encoding::Json, &text) {
         Ok(_) => Ok(text),
         Err(_) => Err(refuse(StatusCode::BAD_REQUEST, "invalid connect request")),
@@ -100,15 +100,15 @@ pub(crate) fn pending_response(
     transforms: Arc<[ConnectCodeResponse]>,
 ) -> PendingResponse {
     let cors = cors::lines(headers);
-    let make: MakeResponse = Box::new(move |refusal| match refusal {
+    let make: MakeResponse = Box::new(move |error| match error {
         None => head,
-        Some(refusal) => refused(refusal, &transforms, &cors),
+        Some(error) => refused(error, &transforms, &cors),
     });
     PendingResponse { coding, make }
 }
 
-fn refused(refusal: ConnectError<'_>, rows: &[ConnectCodeResponse], cors: &str) -> Vec<u8> {
-    let ConnectError { code, text } = refusal;
+fn refused(error: ConnectError<'_>, rows: &[ConnectCodeResponse], cors: &str) -> Vec<u8> {
+    let ConnectError { code, text } = error;
     let (status, body) = match rows.iter().find(|row| row.code == code) {
         None => (StatusCode::INTERNAL_SERVER_ERROR.as_u16(), "Internal Server Error"),
         Some(row) if row.to.body.is_empty() => (row.to.status_code, text),

@@ -41,7 +41,7 @@ pub struct Endpoint<A: Application> {
     pub compression_apple: bool,
     /// Use a dedicated compressor for connections that allow it.
     pub compression_dedicated: bool,
-    /// For the windows of clients that refer to their earlier messages.
+    /// Memory for the windows of clients that refer to their earlier messages.
     pub compression_memory: Arc<Budget>,
     /// Peers that failed to decode references between messages, and so get none.
     pub decode_failures: Arc<DecodeFailures>,

@@ -16,7 +16,7 @@ use fanwire_protocol::Encoding;
 use fanwire_shard::Transport;
 
 use super::{
-    endpoint::{RealtimeEndpoint, Refusal},
+    endpoint::{ErrorResponse, RealtimeEndpoint},
     upgrade::ConnectionSetup,
 };
 use crate::accept::plain_request::{PlainEndpoint, PlainOutcome};
@@ -63,7 +63,7 @@ impl RealtimeEndpoint {
         &self,
         head: &request::Parts,
         subprotocol: Option<&'static str>,
-    ) -> Result<ConnectionSetup<NewSession>, Refusal> {
+    ) -> Result<ConnectionSetup<NewSession>, ErrorResponse> {
         let query = ConnectQuery::of(&head.uri);
         let is_binary = match subprotocol {
             Some(chosen) => chosen == PROTOBUF,

@@ -31,7 +31,7 @@ impl Policies {
     /// Sets the policy of a namespace for its next publications.
     ///
     /// # Panics
-    /// With an id that the node has not given out.
+    /// If the node has not given out the id.
     pub fn set(&self, id: NamespaceId, namespace: &Namespace) {
         let row = &self.rows[usize::from(id.0)];
         row.public.store(namespace.compression_policy(false) as u8, Ordering::Relaxed);

@@ -27,7 +27,7 @@ pub(crate) enum TextKind {
 impl TextKind {
     pub(crate) const COUNT: usize = 4;
 
-    /// In the order of their indices.
+    /// All texts in the order of their indices.
     pub(crate) const ALL: [Self; Self::COUNT] =
         [Self::Json, Self::Protobuf, Self::BareJson, Self::Event];
 

@@ -236,7 +236,7 @@ const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-
 const FOREIGN: &str =
     "the request comes from a page of another site; a proxy in front must leave Host as it is";
 const BODY_BYTES_MAX: usize = 1 << 20;
-/// Of a password.
+/// Most bytes of a form with a password.
 const FORM_BYTES_MAX: usize = 16 << 10;
 
 /// Name, content type and content of the files of the page.

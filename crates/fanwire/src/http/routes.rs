@@ -48,13 +48,13 @@ pub(crate) struct Parts {
 
 /// The services of the listeners.
 pub(crate) struct Services {
-    /// For clients.
+    /// The service for clients.
     pub public: RootService,
     /// The requests to the public listener that shards serve.
     pub plain_requests: Arc<PlainRequests>,
-    /// For backends and operators, if they have a listener of their own (`http_server.internal_port`).
+    /// The service for backends and operators, if they have a listener of their own (`http_server.internal_port`).
     pub internal: Option<RootService>,
-    /// For unidirectional gRPC, if it has a listener.
+    /// The service for unidirectional gRPC, if it has a listener.
     pub uni_grpc: Option<UniGrpcService>,
     pub durable: Option<Arc<DurableStreams>>,
 }

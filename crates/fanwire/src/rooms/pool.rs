@@ -13,7 +13,7 @@ use super::running::RunningRoom;
 /// A pool of threads. They end after their current tick when it is dropped.
 pub(super) struct Pool {
     rooms: Arc<DueRooms>,
-    /// Of each thread, which alone writes it.
+    /// The times of each thread, which alone writes them.
     tick_times: Vec<Arc<CallHistogram>>,
 }
 

@@ -190,5 +190,5 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     }
 }
 
-/// For requests and commands in flight, and for connections that are closed.
+/// Time limit of requests and commands in flight, and of connections that are closed.
 const FINISH_TIME: Duration = Duration::from_secs(1);

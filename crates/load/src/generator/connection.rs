@@ -431,9 +431,9 @@ enum ConnectionPhase {
 
 /// Source of the plaintext of a compressed frame.
 enum Window {
-    /// Not negotiated.
+    /// Compression was not negotiated.
     Absent,
-    /// Standalone messages: the shared inflater, reset before each.
+    /// Messages stand alone. The shared inflater is reset before each.
     Reset,
     /// Context takeover: this connection's own inflater.
     Kept(Box<Inflater>),

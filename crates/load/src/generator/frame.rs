@@ -54,7 +54,7 @@ pub fn encode_masked(opcode: u8, payload: &[u8], out: &mut Vec<u8>) {
     out.extend(payload.iter().zip(MASK.iter().cycle()).map(|(byte, mask)| byte ^ mask));
 }
 
-/// Appends one final unmasked text frame, as a server sends it: what the bare loop sends.
+/// Appends one final unmasked text frame, as a server sends it. The bare loop sends such frames.
 pub fn encode_text(payload: &[u8], out: &mut Vec<u8>) {
     out.push(0x80 | TEXT);
     push_length(0, payload.len(), out);

@@ -13,7 +13,7 @@ use crate::address::ServerAddress;
 /// One long request with chunks of lines.
 pub struct StreamPublisher {
     socket: Box<dyn PlainOrTls>,
-    /// Not sent yet.
+    /// Bytes that are not sent yet.
     pending: Vec<u8>,
     missing: usize,
     next_id: u64,

@@ -66,7 +66,7 @@ pub(super) enum CommandStep {
     Enter(Box<PendingSubscribe>),
     /// A page of a subscribe that takes several requests is read.
     Page(Box<PendingPage>, Answer<PageRead, ErrorCode>),
-    /// The same behind everything that is in the inbox of the shard now.
+    /// Such a page is read behind everything that is in the inbox of the shard now.
     PageBehindInbox(Box<PendingPage>, Answer<PageRead, ErrorCode>),
     /// A hook decides; then the command begins again.
     Ask(Answer<CommandDecision, Rejection>),
@@ -208,15 +208,15 @@ impl<'a> CommandContext<'a> {
     }
 
     fn outcome(&mut self, id: u32, done: ReplyResult) -> Result<Option<Reply>, Disconnect> {
-        let refusal = match done {
+        let error = match done {
             Ok(mut reply) => {
                 reply.id = id; // in place: a reply is large
                 return Ok(Some(reply));
             }
-            Err(refusal) => refusal,
+            Err(error) => error,
         };
-        self.note_refusal(&refusal);
-        match refusal.into_consequence(self.settings.options.client.explains_disconnects) {
+        self.note_refusal(&error);
+        match error.into_consequence(self.settings.options.client.explains_disconnects) {
             Consequence::Disconnect(disconnect) => Err(disconnect),
             Consequence::Application(error) => {
                 self.refuse(error.code);
@@ -243,8 +243,8 @@ impl<'a> CommandContext<'a> {
     }
 
     /// Records a refusal, and leaves it among the effects, to be logged with the address of its client.
-    fn note_refusal(&mut self, refusal: &CommandError) {
-        let mut refused = refusal.refused(self.command);
+    fn note_refusal(&mut self, error: &CommandError) {
+        let mut refused = error.refused(self.command);
         refused.claimed_user = std::mem::take(&mut self.effects.log.claimed_user);
         if self.command == Some(CommandKind::Connect) {
             let index = self.key.index;

@@ -108,9 +108,9 @@ fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims,
 
 /// The errors for a token that does not verify.
 pub(super) struct TokenErrors {
-    /// Of a token that is expired or not valid yet.
+    /// The error of a token that is expired or not valid yet.
     pub(super) expired: CommandError,
-    /// Of any other.
+    /// The error of any other token that is refused.
     pub(super) invalid: CommandError,
 }
 
@@ -184,7 +184,7 @@ pub(super) fn check_token(
     context: &CommandContext<'_>,
     owner: &TokenOwner<'_>,
     token: Option<&TokenId>,
-    refusal: impl Into<CommandError>,
+    error: impl Into<CommandError>,
 ) -> Result<(), CommandError> {
     let table = context.node.revocations().table();
     let unix = context.unix();
@@ -192,7 +192,7 @@ pub(super) fn check_token(
         return Ok(());
     }
     context.session_table.counters.count_token_refusal(TokenErrorKind::Revoked);
-    Err(refusal.into().because(REVOKED))
+    Err(error.into().because(REVOKED))
 }
 
 /// Converts the result of a verification. A refused token is counted with its cause.
@@ -207,12 +207,12 @@ fn decided<T>(
 ) -> Result<T, CommandError> {
     verified.map_err(|error| {
         context.session_table.counters.count_token_refusal(error.into());
-        let refusal = match error {
+        let command_error = match error {
             TokenError::Expired => errors.expired,
             TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
             TokenError::Invalid(_) | TokenError::Disabled => errors.invalid,
         };
-        refusal.because(explain(error))
+        command_error.because(explain(error))
     })
 }
 

@@ -91,8 +91,8 @@ pub(super) fn finish(
             return Ok(Some(Finished::Large(ordered(results), channels)));
         }
         Ok(Progress::Encoded(messages)) => Finished::Encoded(messages),
-        Err(refusal) => {
-            let Consequence::Error(error) = refusal.consequence else { return Err(refusal) };
+        Err(refused) => {
+            let Consequence::Error(error) = refused.consequence else { return Err(refused) };
             command.failed(error);
             return Ok(None);
         }

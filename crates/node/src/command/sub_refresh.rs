@@ -38,7 +38,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
     let (claims, token) = match verified {
         // Nothing is renewed: the subscription ends at its own expiry, and the SDK then gets a new token. A disconnect
         // would end the other subscriptions too (as in centrifuge 0.40), and some SDKs give up after an error.
-        Err(refusal) if refusal.code() == ErrorCode::TOKEN_EXPIRED.code => {
+        Err(error) if error.code() == ErrorCode::TOKEN_EXPIRED.code => {
             return Ok(reply(SubRefreshResult::default()));
         }
         claims => claims?,

@@ -77,9 +77,9 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
     ))))
 }
 
-/// What a client was granted by a token, a hook or the permissions.
+/// The rights that a token, a hook or the permissions grant to a client.
 pub(super) struct Authorized {
-    /// With the filters of the request and the grant.
+    /// The terms, with the filters of the request and the grant.
     pub(super) terms: Option<Box<SubscriptionGrant>>,
     pub(super) lifetime: Lifetime,
     pub(super) overrides: Overrides,
@@ -122,10 +122,10 @@ pub(super) fn finish(
     lifetime: Lifetime,
 ) -> Result<Finished, CommandError> {
     let token = channels[0].terms.as_ref().and_then(|terms| terms.token.as_deref());
-    if let Err(refusal) = check_token(context, &channels[0].channel, token) {
+    if let Err(error) = check_token(context, &channels[0].channel, token) {
         // It was revoked during the wait.
         context.abandon(&channels);
-        return Err(refusal);
+        return Err(error);
     }
     // The client does not learn of an end that a hook moves.
     let is_of_hook = channels[0].terms.as_ref().is_some_and(|terms| terms.is_refreshed_by_hook);

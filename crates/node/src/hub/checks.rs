@@ -164,13 +164,13 @@ fn positioned(
     let Some(position_tracker) = channel_subscribers.position_tracker.as_deref() else {
         return Lost::new();
     };
-    let found = channel_subscribers.list.iter().filter_map(|one| {
+    let lost = channel_subscribers.list.iter().filter_map(|one| {
         let session = session_table.at(one.connection)?;
         let is_positioned = session.subscription(one.subscription()).positioned;
         let is_meant = is_positioned && are(position_tracker, one.connection);
         is_meant.then_some((session_table.key_at(one.connection)?, one.subscription()))
     });
-    found.collect()
+    lost.collect()
 }
 
 /// How long a publication may be in flight after the broker reported it.

@@ -14,7 +14,7 @@ use crate::session_table::SessionTable;
 pub(super) use crate::session_table::selection::matching;
 use crate::session_table::selection::{SelectedConnections, compiled, next_step, passes, step};
 
-/// Also sessions that are authenticated and wait for their first channels: a command for a user must include
+/// Includes sessions that are authenticated and wait for their first channels: a command for a user must include
 /// connections that authenticated a moment before.
 pub(super) fn matching_or_connecting(
     session_table: &SessionTable,

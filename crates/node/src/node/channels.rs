@@ -237,7 +237,7 @@ impl Channels {
     /// is called under the channel's lock, after the publication is stored; it must be short and call no method of the node.
     ///
     /// # Panics
-    /// At the second call.
+    /// If it is called twice.
     pub fn observe(&self, observer: impl Fn(&str) + Send + Sync + 'static) {
         self.router.observe(Box::new(observer));
     }

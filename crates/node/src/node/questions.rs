@@ -185,16 +185,16 @@ struct NameRange<'a> {
 
 impl NameRange<'_> {
     /// Whether a name may be in the range, after those that were found.
-    fn has<T>(&self, name: &str, found: &BTreeMap<String, T>) -> bool {
+    fn has<T>(&self, name: &str, entries: &BTreeMap<String, T>) -> bool {
         let is_before_last =
-            || found.last_key_value().is_some_and(|(last, _)| name < last.as_str());
-        name > self.after && (found.len() <= self.limit || is_before_last())
+            || entries.last_key_value().is_some_and(|(last, _)| name < last.as_str());
+        name > self.after && (entries.len() <= self.limit || is_before_last())
     }
 
     /// Removes what is behind the first entry after the range.
-    fn cut<T>(&self, found: &mut BTreeMap<String, T>) {
-        while found.len().saturating_sub(1) > self.limit {
-            found.pop_last();
+    fn cut<T>(&self, entries: &mut BTreeMap<String, T>) {
+        while entries.len().saturating_sub(1) > self.limit {
+            entries.pop_last();
         }
     }
 }

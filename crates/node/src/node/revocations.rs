@@ -44,7 +44,7 @@ pub struct Revocations {
 struct SharedRevocations {
     store: Arc<dyn RevocationStore>,
     sync: Mutex<RevocationSync>,
-    /// For answers of the store, which come later.
+    /// This value, for answers of the store that come later.
     own: Weak<Revocations>,
 }
 

@@ -87,7 +87,7 @@ impl SharedPolls {
     /// on any thread, and must be short.
     ///
     /// # Panics
-    /// At the second call.
+    /// If it is called twice.
     pub fn wake_with(&self, waker: impl Fn() + Send + Sync + 'static) {
         assert!(self.waker.set(Box::new(waker)).is_ok(), "polls have one driver");
     }

@@ -37,7 +37,7 @@ pub(crate) enum HeldChanges {
     From(u64),
 }
 
-/// What the client was granted at its first request.
+/// The rights that the client was granted at its first request.
 #[derive(Debug)]
 pub(crate) struct PagingGrant {
     pub(crate) terms: Option<Box<SubscriptionGrant>>,

@@ -5,13 +5,13 @@
 
 use super::*;
 
-fn reason(refusal: CommandError) -> String {
-    told(refusal, true)
+fn reason(error: CommandError) -> String {
+    told(error, true)
 }
 
 /// The text for a client, with the cause if a server says it.
-fn told(refusal: CommandError, says_cause: bool) -> String {
-    match refusal.into_consequence(says_cause) {
+fn told(error: CommandError, says_cause: bool) -> String {
+    match error.into_consequence(says_cause) {
         Consequence::Disconnect(disconnect) => disconnect.to_string(),
         Consequence::Error(error) => error.to_string(),
         Consequence::Application(error) => format!("{} ({})", error.message, error.code),
@@ -42,9 +42,9 @@ fn a_reason_has_no_cause_unless_the_server_says_it() {
 
 #[test]
 fn an_error_reply_keeps_its_text() {
-    let refusal = CommandError::error(ErrorCode::PERMISSION_DENIED, "because");
-    assert_eq!(reason(refusal.clone()), "permission denied (103)");
-    assert_eq!(refusal.refused(Some(CommandKind::Publish)).cause, "because");
+    let error = CommandError::error(ErrorCode::PERMISSION_DENIED, "because");
+    assert_eq!(reason(error.clone()), "permission denied (103)");
+    assert_eq!(error.refused(Some(CommandKind::Publish)).cause, "because");
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(crate) struct Trackers(HashMap<Arc<str>, PolledChannel>);
 #[derive(Debug, Default)]
 struct PolledChannel {
     keys: HashMap<Arc<str>, PolledKey>,
-    /// By connection index.
+    /// Tracked keys by connection index.
     connections: HashMap<u32, TrackedKeys>,
 }
 
@@ -107,7 +107,7 @@ impl Trackers {
         keys.is_some_and(|keys| keys.accepts(key, version))
     }
 
-    /// A key does not exist any more. Returns the connections that tracked it.
+    /// Forgets a key that does not exist any more. Returns the connections that tracked it.
     pub(crate) fn remove(&mut self, channel: &str, key: &str) -> Vec<u32> {
         let Some(polled) = self.0.get_mut(channel) else { return Vec::new() };
         let Some(removed) = polled.keys.remove(key) else { return Vec::new() };

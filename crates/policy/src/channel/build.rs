@@ -48,30 +48,30 @@ impl ChannelRules {
 
     /// All errors that [`new`](Self::new) would return.
     pub fn mistakes(options: &ChannelOptions) -> Vec<OptionsError> {
-        let mut found = Vec::new();
+        let mut mistakes = Vec::new();
         if options.max_length == 0 {
-            found.push(OptionsError::value("channel.max_length", 0, "at least 1 byte"));
+            mistakes.push(OptionsError::value("channel.max_length", 0, "at least 1 byte"));
         }
-        found.extend(check_distinct(options).err());
+        mistakes.extend(check_distinct(options).err());
         let characters = characters(options).into_iter();
-        found.extend(characters.filter_map(|(key, value)| one_char(key, value).err()));
+        mistakes.extend(characters.filter_map(|(key, value)| one_char(key, value).err()));
         let (rest, count) = (&options.without_namespace, options.namespaces.len());
-        found.extend(mistakes_of(rest, options, WITHOUT_NAMESPACE));
+        mistakes.extend(mistakes_of(rest, options, WITHOUT_NAMESPACE));
         if count > NAMESPACES_MAX {
             let expected = format!("at most {NAMESPACES_MAX} namespaces");
-            found.push(OptionsError::value("channel.namespaces", count, expected));
+            mistakes.push(OptionsError::value("channel.namespaces", count, expected));
         }
         let mut names = HashSet::with_capacity(count);
         for (index, namespace) in options.namespaces.iter().enumerate() {
             let name = namespace.name.as_str();
-            found.extend(check_name(index, name, &options.namespace_boundary).err());
+            mistakes.extend(check_name(index, name, &options.namespace_boundary).err());
             if !name.is_empty() && !names.insert(name) {
                 let key = format!("channel.namespaces[{index}].name");
-                found.push(OptionsError::Duplicate { key, value: name.to_owned() });
+                mistakes.push(OptionsError::Duplicate { key, value: name.to_owned() });
             }
-            found.extend(mistakes_of(namespace, options, &key_of(index, name)));
+            mistakes.extend(mistakes_of(namespace, options, &key_of(index, name)));
         }
-        found
+        mistakes
     }
 }
 
@@ -153,12 +153,12 @@ fn mistakes_of(
         rate("subscribe_rate_", namespace.subscribe_rate),
         compile(prefix_key, "channel_regex", &namespace.channel_regex).map(drop),
     ];
-    let mut found = history::mistakes(&namespace, prefix_key);
-    found.extend(maps::mistakes(&namespace, prefix_key));
-    found.extend(maps::prefix_mistakes(&namespace, section, prefix_key));
-    found.extend(shared_poll::mistakes(&namespace, prefix_key));
-    found.extend(checks.into_iter().filter_map(Result::err));
-    found
+    let mut mistakes = history::mistakes(&namespace, prefix_key);
+    mistakes.extend(maps::mistakes(&namespace, prefix_key));
+    mistakes.extend(maps::prefix_mistakes(&namespace, section, prefix_key));
+    mistakes.extend(shared_poll::mistakes(&namespace, prefix_key));
+    mistakes.extend(checks.into_iter().filter_map(Result::err));
+    mistakes
 }
 
 fn check_delta_types(namespace: &Namespace, prefix_key: &str) -> Result<(), OptionsError> {

@@ -14,10 +14,10 @@ use crate::options::Namespace;
 pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsError> {
     let (size, ttl) = (namespace.history_size, namespace.history_ttl);
     let meta_ttl = namespace.history_meta_ttl;
-    let wrong = |key: &str, found: String, expected: String| {
-        OptionsError::value(format!("{prefix_key}.{key}"), found, expected)
+    let wrong = |key: &str, given: String, expected: String| {
+        OptionsError::value(format!("{prefix_key}.{key}"), given, expected)
     };
-    let found = [
+    let mistakes = [
         ((size == 0) != ttl.is_zero()).then(|| {
             let expected =
                 format!("more than 0s exactly when history_size ({size}) is more than 0");
@@ -34,7 +34,7 @@ pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsEr
             wrong("history_meta_ttl", format!("{meta_ttl:?}"), expected)
         }),
     ];
-    found.into_iter().flatten().collect()
+    mistakes.into_iter().flatten().collect()
 }
 
 /// The duration as a person writes it; `Debug` prints zero as `0ns`.

@@ -16,7 +16,7 @@ pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsEr
     }
     let map = &namespace.map;
     let is_presence = namespace.subscription_type != SubscriptionType::Map;
-    let mut found = match map.mode {
+    let mut mistakes = match map.mode {
         MapMode::Unset => vec![("mode", quoted(""), MODES.to_owned())],
         MapMode::Ephemeral => ephemeral(map),
         MapMode::Recoverable => recoverable(map),
@@ -25,12 +25,12 @@ pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsEr
         }
         MapMode::Persistent => persistent(map),
     };
-    found.extend(pages(map));
-    found.extend(client_key(map));
-    let error = |(key, found, expected): Mistake| {
-        OptionsError::value(format!("{prefix_key}.map.{key}"), found, expected)
+    mistakes.extend(pages(map));
+    mistakes.extend(client_key(map));
+    let error = |(key, given, expected): Mistake| {
+        OptionsError::value(format!("{prefix_key}.map.{key}"), given, expected)
     };
-    found.into_iter().map(error).collect()
+    mistakes.into_iter().map(error).collect()
 }
 
 /// Errors: a prefix of presence that is no namespace of maps of that kind.
@@ -43,7 +43,7 @@ pub(super) fn prefix_mistakes(
         ("clients", &namespace.map_clients_presence_channel_prefix, SubscriptionType::MapClients),
         ("users", &namespace.map_users_presence_channel_prefix, SubscriptionType::MapUsers),
     ];
-    let mut found = Vec::new();
+    let mut mistakes = Vec::new();
     for (kind, prefix, expected) in prefixes {
         let boundary = section.namespace_boundary.as_str();
         let name = prefix.split_once(boundary).map(|(name, _)| name);
@@ -53,10 +53,10 @@ pub(super) fn prefix_mistakes(
         if !prefix.is_empty() && !is_valid {
             let key = format!("{prefix_key}.map_{kind}_presence_channel_prefix");
             let right = format!("a namespace with subscription_type map_{kind}, and {boundary:?}");
-            found.push(OptionsError::value(key, prefix, right));
+            mistakes.push(OptionsError::value(key, prefix, right));
         }
     }
-    found
+    mistakes
 }
 
 /// A key, its value, and what would be right.
@@ -65,13 +65,13 @@ type Mistake = (&'static str, String, String);
 fn ephemeral(map: &MapOptions) -> Vec<Mistake> {
     let expected = || "0 or absent: an ephemeral map has no stream".to_owned();
     let size = map.stream_size;
-    let found = [
+    let mistakes = [
         key_ttl(map, "an ephemeral"),
         (size > 0).then(|| ("stream_size", size.to_string(), expected())),
         absent("stream_ttl", map.stream_ttl, expected()),
         absent("meta_ttl", map.meta_ttl, expected()),
     ];
-    found.into_iter().flatten().collect()
+    mistakes.into_iter().flatten().collect()
 }
 
 fn recoverable(map: &MapOptions) -> Vec<Mistake> {
@@ -81,20 +81,20 @@ fn recoverable(map: &MapOptions) -> Vec<Mistake> {
     let expected = || {
         format!("at least {least:?}, the larger of map.stream_ttl ({stream_ttl:?}) and map.key_ttl")
     };
-    let found = [
+    let mistakes = [
         key_ttl(map, "a recoverable"),
         is_short.then(|| ("meta_ttl", format!("{meta_ttl:?}"), expected())),
     ];
-    found.into_iter().flatten().collect()
+    mistakes.into_iter().flatten().collect()
 }
 
 fn persistent(map: &MapOptions) -> Vec<Mistake> {
     let expected = |what: &str| format!("0s or absent: {what} of a persistent map are permanent");
-    let found = [
+    let mistakes = [
         absent("key_ttl", map.key_ttl, expected("entries")),
         absent("meta_ttl", map.meta_ttl, expected("positions")),
     ];
-    found.into_iter().flatten().collect()
+    mistakes.into_iter().flatten().collect()
 }
 
 fn pages(map: &MapOptions) -> Option<Mistake> {

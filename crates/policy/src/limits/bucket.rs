@@ -5,7 +5,7 @@
 
 use crate::options::Rate;
 
-/// Holds up to `limit` tokens and refills `limit` per interval, evenly. Full at the start.
+/// Holds up to `limit` tokens and gets `limit` new ones per interval, evenly. It is full at the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenBucket {
     /// Time at which the bucket is full again, in nanoseconds.

@@ -50,7 +50,7 @@ struct PolledKey {
     trackers: usize,
     /// 0 = its value is not known.
     version: u64,
-    /// Of the value, in a versionless channel.
+    /// The hash of the value, in a versionless channel.
     hash: u64,
     /// `None` also where there is no memory for it.
     data: Option<Bytes>,

@@ -17,7 +17,7 @@ use crate::script::Script;
 use crate::stream::{ARGUMENT_BYTES, RESULT_TTL_MS, millis};
 use crate::wire::RedisCommand;
 
-/// What commands of a map begin with.
+/// The arguments with which commands of a map begin.
 #[derive(Clone, Copy)]
 pub(super) struct MapTarget<'a> {
     pub(super) keys: &'a Keys,

@@ -46,9 +46,9 @@ fn length(push: &PushInfo) -> usize {
     texts.sum()
 }
 
-/// Pushes in the queue.
+/// Most pushes in the queue.
 const PUSHES_MAX: usize = 64 * 1024;
-/// And their bytes.
+/// Most bytes of the pushes in the queue.
 const PUSH_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::{
 /// The framers of a shard.
 pub struct Framers {
     pub(super) shared: Framer,
-    /// Of unidirectional WebSockets, which may be compressed otherwise; made for the first of their messages.
+    /// The framer of unidirectional WebSockets, which may be compressed otherwise. It is made for the first of their messages.
     uni: Option<Box<Framer>>,
     uni_compression_level: u8,
     uni_compression_min_bytes: usize,
@@ -28,7 +28,7 @@ pub struct Framers {
 pub(super) struct OwnFrame {
     pub(super) frame: Frame,
     pub(super) plaintext_bytes: usize,
-    /// Of a compressed stream.
+    /// The framer of a compressed stream.
     pub(super) checksum: Option<Checksum>,
 }
 

@@ -71,7 +71,7 @@ impl Certificates {
         }
     }
 
-    /// Of each name.
+    /// The state of each name.
     pub fn stats(&self) -> impl Iterator<Item = (&str, NameStats)> {
         self.0.iter().map(|(name, slot)| {
             let not_after = self

@@ -29,7 +29,7 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    /// For a stream with `count` publications up to the offset `top`.
+    /// The growth of a stream with `count` publications up to the offset `top`.
     pub(super) fn new(top: u64, count: usize) -> Self {
         let dropped = top - count as u64;
         Self { offsets: (dropped + 1..=top).collect(), dropped, ..Self::default() }

@@ -26,7 +26,7 @@ pub(crate) struct Share {
 /// A request of memory for a history, or for a longer one.
 pub(super) struct MemoryRequest {
     memory: usize,
-    /// Per delivery.
+    /// Bytes saved per delivery.
     saved_bytes: u64,
 }
 

@@ -151,7 +151,7 @@ impl Account {
         Self { role, key, password }
     }
 
-    /// In a time that does not depend on how much of it is right.
+    /// Compares in a time that does not depend on how much of the password is right.
     fn has_password(&self, password: &str) -> bool {
         hmac::verify(&self.key, password.as_bytes(), self.password.as_ref()).is_ok()
     }

@@ -95,7 +95,7 @@ pub(super) fn go_live(
 struct Followed {
     channel: Arc<str>,
     tracking: Tracking,
-    /// What has changed before; `None` while it is read.
+    /// The changes before the subscription; `None` while they are read.
     slice: Option<Result<StreamSlice, ErrorCode>>,
 }
 

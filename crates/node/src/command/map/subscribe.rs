@@ -33,7 +33,7 @@ pub(in crate::command) fn handle(
     let namespace = context.resolve(&request.channel)?;
     check_type(&request, namespace.subscription_type)?;
     let result = begin_or_continue(context, &request, namespace);
-    let ends = |refusal: &CommandError| refusal.code() != ErrorCode::ALREADY_SUBSCRIBED.code;
+    let ends = |error: &CommandError| error.code() != ErrorCode::ALREADY_SUBSCRIBED.code;
     if result.as_ref().err().is_some_and(ends) {
         end(context, &request.channel);
     }

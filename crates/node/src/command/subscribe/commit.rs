@@ -109,9 +109,9 @@ fn commit_encoded(
             }
             Ok(messages)
         }
-        Err(refusal) => {
+        Err(error) => {
             context.abandon(&channels);
-            Err(refusal)
+            Err(error)
         }
     }
 }
