@@ -69,8 +69,8 @@ impl MapCommand<'_> {
         let proxy = if removed { &self.map.remove_proxy } else { &self.map.publish_proxy };
         let route = ProxyRoute::from(proxy);
         let hooks = context.node.hooks();
-        let hook = if removed { &hooks.map_remove } else { &hooks.map_publish };
-        let hook = hook.as_ref().filter(|hook| hook.applies(&route));
+        let of_kind = if removed { &hooks.map_remove } else { &hooks.map_publish };
+        let hook = of_kind.as_ref().filter(|hook| hook.applies(&route));
         context.ask(
             hook.map(|hook| RoutedHook { hook, route }),
             |context| self.event(context),
