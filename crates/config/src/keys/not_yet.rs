@@ -33,6 +33,10 @@ not_yet! { NOT_YET;
     "presence_manager.redis", BLOCK, "", Feature, "Settings of presence in Redis.";
     "map_broker.redis", BLOCK, "", Feature, "Settings of maps in a Redis of their own; they are in that of engine.redis.";
     "map_broker.postgres", BLOCK, "", Feature, "Settings of maps in PostgreSQL.";
+    "shared_poll.notification", BLOCK, "", Refused, "Hints of a backend that keys have changed; a value that cannot wait for a poll is published with shared_poll_publish.";
+    "shared_poll_relay", BLOCK, "", Feature, "A process that polls backends for all servers; each server polls by itself.";
+    "channel.without_namespace.shared_poll.backpressure_max_interval", DELAY, "0s", Refused, "Polls a slow backend less often; Fanwire asks for a key again when the call before has ended.";
+    "channel.without_namespace.shared_poll.keep_latest_data", SWITCH, "false", Tuning, "Keeps the newest values for later clients; Fanwire always does.";
     "controller", BLOCK, "", Feature, "How several servers find each other.";
 
     "client.token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
