@@ -12,6 +12,8 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use crate::traffic::STEP;
+
 /// What is simulated. Times are seconds.
 #[derive(Clone, Debug)]
 pub struct Setting {
@@ -86,7 +88,7 @@ pub struct Step {
 }
 
 /// Clients that wait in a queue since the same step, by the number of their try.
-struct Part {
+struct QueuedClients {
     since: usize,
     clients: [f64; TRIES],
     /// They have given up; the work is done nevertheless.
@@ -96,7 +98,7 @@ struct Part {
 #[derive(Default)]
 struct Zone {
     connected: f64,
-    queue: VecDeque<Part>,
+    queue: VecDeque<QueuedClients>,
     /// Deliveries that wait, in seconds of a core.
     overdue: f64,
     busy: f64,
@@ -198,7 +200,7 @@ impl Classes<'_> {
             let of_each = |part: f64| tries.map(|it| it * part / all.max(f64::MIN_POSITIVE));
             self.try_again(step, of_each(share - taken));
             if taken > 0.0 {
-                let part = Part { since: step, clients: of_each(taken), are_gone: false };
+                let part = QueuedClients { since: step, clients: of_each(taken), are_gone: false };
                 self.zones[*zone].queue.push_back(part);
                 accepted += taken;
             }
@@ -323,8 +325,6 @@ fn step_of(seconds: f64) -> usize {
     (seconds / STEP).round() as usize
 }
 
-/// Seconds of a step.
-pub const STEP: f64 = 0.1;
 /// The pause grows no more after so many tries.
 const TRIES: usize = 10;
 /// SDKs wait so many seconds for the reply to a connect.

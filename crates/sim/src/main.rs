@@ -192,7 +192,7 @@ use one of these:
   --hash FIRST COUNT           that many seeds, each twice: one hash of all events
   --speed                      an hour of 3 nodes and 100 clients: the CPU time that it takes
   --classes FOLDER             ten million clients as counts: a table, and pictures in this folder
-  --agreement CLIENTS          so many clients one by one beside the same as counts
+  --agreement CLIENTS          so many clients one by one next to the same as counts
   --seconds S, --hours H       fresh seeds for that time
   --mutations                  faults of the past, brought back one after another: a table, within an hour on two cores
   --mutations SECONDS [NAME …] some of them, each for so much CPU time";

@@ -5,11 +5,9 @@
 
 use std::time::Duration;
 
-use crate::classes::STEP;
-
 /// Counts by step.
 #[derive(Clone, Debug)]
-pub struct Traffic {
+pub struct TrafficCounts {
     /// Connections that hosts accepted.
     pub connects: Vec<f64>,
     /// Publications that clients received.
@@ -18,7 +16,7 @@ pub struct Traffic {
     pub commands: Vec<f64>,
 }
 
-impl Traffic {
+impl TrafficCounts {
     pub fn new(busy: Duration) -> Self {
         let none = vec![0.0; (busy.as_secs_f64() / STEP) as usize];
         Self { connects: none.clone(), deliveries: none.clone(), commands: none }
@@ -33,4 +31,6 @@ pub fn count(counts: &mut [f64], now: Duration) {
     }
 }
 
+/// Seconds of a step.
+pub const STEP: f64 = 0.1;
 const STEP_MICROS: usize = (STEP * 1e6) as usize;

@@ -31,7 +31,7 @@ use crate::network::{LinkId, Network};
 use crate::plan::{SeedPlan, UNIX_MS};
 use crate::scheduler::Scheduler;
 use crate::story::{EventHash, Story};
-use crate::traffic::{Traffic, count};
+use crate::traffic::{TrafficCounts, count};
 use checkers::Checkers;
 pub use checkers::Violation;
 use events::SentEvents;
@@ -148,7 +148,7 @@ pub struct World {
     /// Absent while they look at the world.
     checkers: Option<Box<Checkers>>,
     pub(crate) story: Story,
-    traffic: Traffic,
+    traffic: TrafficCounts,
     /// Hosts of the connections that clients opened.
     pub(crate) host_of: BTreeMap<u64, usize>,
     last_connection: u64,
@@ -204,7 +204,7 @@ pub struct Verdict {
     /// A hash of all events.
     pub hash: u64,
     pub story: Story,
-    pub traffic: Traffic,
+    pub traffic: TrafficCounts,
     pub events: u64,
 }
 
@@ -227,7 +227,7 @@ impl World {
             backend: Backend::new(&plan, random.fork("backend", 0)),
             checkers: Some(Box::new(Checkers::new(&plan))),
             story: Story::new(keeps_story),
-            traffic: Traffic::new(plan.busy),
+            traffic: TrafficCounts::new(plan.busy),
             host_of: BTreeMap::new(),
             last_connection: 0,
             random: random.fork("world", 0),
@@ -250,7 +250,7 @@ impl World {
         let mut events = 0;
         while let Some((at, event)) = self.queue.take_next()
             && at <= end
-            && !self.is_broken()
+            && !is_broken(&self)
         {
             self.now = at;
             events += 1;
@@ -260,7 +260,7 @@ impl World {
             event.hash_into(self.story.hasher(), at);
             self.happen(event);
         }
-        if !self.is_broken() {
+        if !is_broken(&self) {
             // Nothing is late any more: what clients and the engine know has to be the same.
             self.now = end;
             let now = self.instant();
@@ -297,11 +297,6 @@ impl World {
         let mut checkers = self.checkers.take().expect("no checker shows anything to others");
         show(&mut checkers, self);
         self.checkers = Some(checkers);
-    }
-
-    /// Whether a promise is broken.
-    fn is_broken(&self) -> bool {
-        self.checkers.as_ref().is_some_and(|it| it.violation().is_some())
     }
 
     pub(crate) fn instant(&self) -> Instant {
@@ -496,4 +491,9 @@ impl World {
             self.send(link, event);
         }
     }
+}
+
+/// Whether a promise is broken.
+fn is_broken(world: &World) -> bool {
+    world.checkers.as_ref().is_some_and(|it| it.violation().is_some())
 }

@@ -1,4 +1,4 @@
-//! Clients as counts beside clients one by one: the same outage of a host in both modes.
+//! Clients as counts next to clients one by one: the same outage of a host in both modes.
 //! In: numbers of clients → out: a table of the quantities of both modes, and whether they agree.
 //! Uses the simulated world, which has neither costs nor limits of speed. Never: a cost of a bench.
 //! Changed here: what is compared, and how costs in commands are counted.
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Backoff, Costs, Outage, STEP, Setting, Step, longest_queue, run};
 use crate::faults::{FaultKind, PlannedFault};
 use crate::plan::SeedPlan;
-use crate::traffic::Traffic;
+use crate::traffic::TrafficCounts;
 use crate::world::World;
 
 /// Compares both modes with so many clients. Costs in commands and deliveries come from a run with a tenth of them.
@@ -42,7 +42,7 @@ pub fn compare(clients: usize) -> Result<String, String> {
     if worst <= 5.0 { Ok(table) } else { Err(format!("{table}more than 5 % apart")) }
 }
 
-fn play(clients: usize) -> Result<Traffic, String> {
+fn play(clients: usize) -> Result<TrafficCounts, String> {
     let verdict = World::new(SeedPlan::of_crowd(clients, outage_of_host()), false).run();
     match verdict.violation {
         None => Ok(verdict.traffic),
@@ -59,7 +59,7 @@ fn outage_of_host() -> PlannedFault {
 }
 
 /// Counts from a run one by one: connects, and a quiet time.
-fn costs(traffic: &Traffic, clients: usize) -> Costs {
+fn costs(traffic: &TrafficCounts, clients: usize) -> Costs {
     let quiet = seconds(QUIET_FROM)..seconds(OUTAGE_AT);
     let length = OUTAGE_AT - QUIET_FROM;
     let published = SeedPlan::CROWD_PUBLICATIONS * length;
