@@ -4,7 +4,7 @@
 // How HAProxy is started for the suites is changed here, its configuration in deploy/haproxy.cfg.
 
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -36,6 +36,7 @@ export async function startHaproxy(t, [one, two], connections = 1000) {
   const { file, env } = haproxy();
   const child = spawn(file, ['-db', '-f', path.join(folder, 'haproxy.cfg')], { stdio: ['ignore', 'ignore', 'inherit'], env });
   const address = await proxy(t, child, folder, port);
+  await eventually(() => existsSync(path.join(folder, 'stats')), 'the socket for questions'); // it opens after the ports
   return { ...address, inside: `http://127.0.0.1:${inside}`, checks: () => checks(path.join(folder, 'stats')) };
 }
 
