@@ -42,6 +42,9 @@ proptest! {
         let whole = begins(&all).into_iter().filter(|end| *end <= torn.len()).count() - 1;
         let left = torn.len() - begins(&all)[whole];
         prop_assert_eq!(records(&torn), (all[..whole].to_vec(), left));
+        // A checksum that lacks only bytes that the next mark has is complete: this record is read, and the next one is not.
+        let missing = &file(&all)[torn.len()..begins(&all)[whole + 1]];
+        prop_assume!(!MARK.starts_with(missing));
         torn.extend(file(&all));
         prop_assert_eq!(records(&torn), ([&all[..whole], &all].concat(), left));
     }
