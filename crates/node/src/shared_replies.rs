@@ -1,6 +1,6 @@
-//! Encoded replies to subscribes of one shard: after an outage, most clients ask for the same publications or entries of a channel.
+//! Encoded replies to recoveries of one shard: after an outage, most clients ask for the same publications of a channel.
 //! In: the reply to a subscribe → out: its encoded message, made once for equal replies.
-//! Uses: the encoders of `fanwire_protocol`. Never: sessions.
+//! Uses: the encoders of `fanwire_protocol`. Never: sessions; it is for subscriptions without a filter of their own.
 //! Changed here: which replies are shared, and how long they are kept.
 
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ pub(crate) struct SharedReplies(Vec<SharedReply>);
 
 #[derive(Debug)]
 struct SharedReply {
-    channel: Option<Box<str>>,
+    channel: Box<str>,
     encoding: Encoding,
     id: u32,
-    /// Everything but the publications, with the entries of a map.
+    /// Everything but the publications.
     result: SubscribeResult,
     /// How many publications follow `result.offset`, and the offset of the last one. Within one epoch these are the same
     /// publications.
@@ -29,26 +29,19 @@ struct SharedReply {
 /// The reply to a subscribe, without its result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SubscribeReply<'a> {
-    /// `None` when a filter may have dropped publications: a reply with some is then not shared.
-    pub(crate) channel: Option<&'a str>,
+    pub(crate) channel: &'a str,
     pub(crate) encoding: Encoding,
     /// Id of the command.
     pub(crate) id: u32,
 }
 
-impl SubscribeReply<'_> {
-    /// Whether other clients are likely to ask for the same, and the reply is long enough.
-    pub(crate) fn is_shared(&self, result: &SubscribeResult) -> bool {
-        if result.publications.is_empty() {
-            return result.state.len() >= SHARED_MIN;
-        }
-        let is_recovery = result.recovered && self.channel.is_some();
-        is_recovery && result.publications.len() >= SHARED_MIN
-    }
-}
-
 impl SharedReplies {
-    /// The message with the reply to a subscribe, of a result that [is shared](SubscribeReply::is_shared).
+    /// Whether other clients are likely to ask for the same, and the reply is long enough.
+    pub(crate) fn is_shared(result: &SubscribeResult) -> bool {
+        result.recovered && result.publications.len() >= PUBLICATIONS_MIN
+    }
+
+    /// The message with the reply to a subscribe, of a result that [is shared](Self::is_shared).
     ///
     /// # Errors
     /// The result, when it has a payload that the encoding does not have.
@@ -64,7 +57,7 @@ impl SharedReplies {
         let publications = std::mem::take(&mut result.publications);
         let place = self.0.iter().position(|one| {
             (one.id, one.encoding, one.publications) == (id, encoding, (count, last))
-                && one.channel.as_deref() == channel
+                && *one.channel == *channel
                 && one.result == result
         });
         let shared = if let Some(place) = place {
@@ -72,7 +65,7 @@ impl SharedReplies {
         } else {
             let (message, result) = encode(encoding, id, result, publications)?;
             self.0.drain(..(self.0.len() + 1).saturating_sub(REPLIES_MAX));
-            let channel = channel.map(Box::from);
+            let channel = channel.into();
             let publications = (count, last);
             let used_at = now;
             SharedReply { channel, encoding, id, result, publications, message, used_at }
@@ -116,8 +109,8 @@ fn encode(
     }
 }
 
-/// Fewer publications or entries are encoded about as quickly as they are found here.
-const SHARED_MIN: usize = 16;
+/// Fewer publications are encoded about as quickly as they are found here.
+const PUBLICATIONS_MIN: usize = 16;
 /// Replies that are kept: each has at most the bytes that are encoded in a turn (`encode_job.rs`).
 const REPLIES_MAX: usize = 8;
 /// A reply that was not needed for so long is dropped: the clients are back.

@@ -12,7 +12,7 @@ use fanwire_policy::NodeSettings;
 use fanwire_policy::channel::Who;
 use fanwire_policy::hooks::{CommandDecision, Rejection};
 use fanwire_policy::options::Namespace;
-use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeResult};
+use fanwire_protocol::{Disconnect, ErrorCode, Reply};
 
 use super::effects::Effects;
 use crate::counters::CommandKind;
@@ -30,7 +30,6 @@ use crate::refusal::{CommandError, Consequence};
 use crate::session::{CommandSource, ConnectionKey, Phase, Session};
 use crate::session_effects;
 use crate::session_table::SessionTable;
-use crate::shared_replies::SubscribeReply;
 
 /// The context of one command: its session, the node and the time. The session exists as long as the context.
 pub(crate) struct CommandContext<'a> {
@@ -141,34 +140,10 @@ impl<'a> CommandContext<'a> {
             Ok(Outcome::ReplySource(mut found)) => {
                 let saved = found.shape(self.session().encoding);
                 self.session_table.counters.count_deltas(saved);
-                match found {
-                    ReplySource::Missed(page, _) => self.send_page(id, page),
-                    other => self.reply(id, Ok(other.replies().0)),
-                }
+                self.reply(id, Ok(found.replies().0))
             }
             Ok(Outcome::Reply(reply)) => self.reply(id, Ok(reply)),
             Err(code) => self.reply(id, Err(code.into())),
-        }
-    }
-
-    /// Replies with a page of a subscribe that takes several requests. A filter may have dropped a part of it.
-    fn send_page(
-        &mut self,
-        id: u32,
-        page: Box<SubscribeResult>,
-    ) -> Result<Option<Reply>, Disconnect> {
-        let wanted = SubscribeReply { channel: None, encoding: self.session().encoding, id };
-        let encoded = if wanted.is_shared(&page) {
-            self.session_table.shared_replies.message(wanted, *page, self.now)
-        } else {
-            Err(page)
-        };
-        match encoded {
-            Ok(message) => {
-                self.effects.reply.messages = vec![message];
-                Ok(None)
-            }
-            Err(page) => self.reply(id, Ok(ReplySource::Missed(page, false).replies().0)),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::pending::{
 };
 use crate::refusal::CommandError;
 use crate::session::{Lifetime, SubscriptionGrant};
-use crate::shared_replies::SubscribeReply;
+use crate::shared_replies::{SharedReplies, SubscribeReply};
 
 mod begin;
 mod commit;
@@ -149,19 +149,16 @@ pub(super) fn finish(
     };
     let is_filtered = channels[0].terms.as_ref().is_some_and(|terms| terms.filter.is_some());
     let finished = match all(context, channels, encoded)? {
+        Progress::Entered(results) if is_filtered || !SharedReplies::is_shared(&results[0]) => {
+            reply(with_lifetime(results))
+        }
         Progress::Entered(results) => {
-            let channel = (!is_filtered).then_some(&*channel);
             let encoding = context.session().encoding;
-            let wanted = SubscribeReply { channel, encoding, id };
-            let result = with_lifetime(results);
-            if wanted.is_shared(&result) {
-                let replies = &mut context.session_table.shared_replies;
-                match replies.message(wanted, result, context.now) {
-                    Ok(message) => Finished::Encoded(vec![message]),
-                    Err(result) => reply(*result),
-                }
-            } else {
-                reply(result)
+            let wanted = SubscribeReply { channel: &channel, encoding, id };
+            let replies = &mut context.session_table.shared_replies;
+            match replies.message(wanted, with_lifetime(results), context.now) {
+                Ok(message) => Finished::Encoded(vec![message]),
+                Err(result) => reply(*result),
             }
         }
         Progress::Large(results, channels) => {

@@ -31,7 +31,7 @@ fn equal_replies_are_one_message() {
     let now = Instant::now();
     for encoding in [Encoding::Json, Encoding::Protobuf] {
         let mut message = |result| {
-            replies.message(SubscribeReply { channel: Some("news"), encoding, id: 2 }, result, now)
+            replies.message(SubscribeReply { channel: "news", encoding, id: 2 }, result, now)
         };
         let first = message(recovery(3, 203)).expect("it is shared");
         assert_eq!(first, plain(encoding, 2, recovery(3, 203)));
@@ -56,51 +56,11 @@ fn other_replies_are_other_messages() {
         ("news", 2, epoch),
         ("news", 2, data),
     ] {
-        let wanted = SubscribeReply { channel: Some(channel), encoding: Encoding::Json, id };
+        let wanted = SubscribeReply { channel, encoding: Encoding::Json, id };
         let message = replies.message(wanted, result.clone(), now).expect("it is shared");
         assert_eq!(message, plain(Encoding::Json, id, result));
     }
     assert_eq!(replies.len(), 7);
-}
-
-/// A page of a map with `entries` entries, of which the first was set at `offset`.
-fn page(entries: usize, offset: u64) -> SubscribeResult {
-    let entry = |number: usize| Publication {
-        key: format!("key-{number}"),
-        data: "{}".into(),
-        ..Publication::default()
-    };
-    let mut state: Vec<_> = (0..entries).map(entry).collect();
-    state[0].offset = offset;
-    SubscribeResult { r#type: 1, phase: 2, state, ..SubscribeResult::default() }
-}
-
-#[test]
-fn equal_pages_of_a_map_are_one_message_and_others_are_not() {
-    let mut replies = SharedReplies::default();
-    let wanted = SubscribeReply { channel: None, encoding: Encoding::Json, id: 2 };
-    let mut message = |page| replies.message(wanted, page, Instant::now()).expect("shared");
-    let first = message(page(16, 1));
-    assert_eq!(first, plain(Encoding::Json, 2, page(16, 1)));
-    assert_eq!(first.as_ptr(), message(page(16, 1)).as_ptr(), "encoded once");
-    for other in [page(17, 1), page(16, 2)] {
-        assert_eq!(message(other.clone()), plain(Encoding::Json, 2, other));
-    }
-}
-
-#[test]
-fn a_page_is_shared_unless_it_is_small_or_has_changes_that_a_filter_may_have_dropped() {
-    let unfiltered = SubscribeReply { channel: Some("news"), encoding: Encoding::Json, id: 2 };
-    let filtered = SubscribeReply { channel: None, ..unfiltered };
-    let with_changes =
-        SubscribeResult { publications: recovery(3, 203).publications, ..page(16, 1) };
-    for wanted in [unfiltered, filtered] {
-        assert!(wanted.is_shared(&page(16, 1)));
-        assert!(!wanted.is_shared(&page(15, 1)));
-        assert!(!wanted.is_shared(&with_changes));
-    }
-    assert!(unfiltered.is_shared(&recovery(3, 203)));
-    assert!(!filtered.is_shared(&recovery(3, 203)));
 }
 
 #[test]
@@ -109,8 +69,8 @@ fn small_replies_failed_ones_and_those_without_a_json_form_are_given_back() {
     let failed = SubscribeResult { recovered: false, ..recovery(3, 203) };
     let mut binary = recovery(3, 203);
     binary.publications[100].data = "\0".into();
-    let wanted = SubscribeReply { channel: Some("news"), encoding: Encoding::Json, id: 2 };
-    assert!(!wanted.is_shared(&recovery(3, 18)) && !wanted.is_shared(&failed));
+    assert!(!SharedReplies::is_shared(&recovery(3, 18)) && !SharedReplies::is_shared(&failed));
+    let wanted = SubscribeReply { channel: "news", encoding: Encoding::Json, id: 2 };
     let given_back = replies.message(wanted, binary.clone(), Instant::now());
     assert_eq!(given_back, Err(Box::new(binary)));
     assert_eq!(replies.len(), 0);
@@ -122,7 +82,7 @@ fn few_replies_are_kept_and_only_as_long_as_clients_return() {
     let start = Instant::now();
     let mut message = |offset, second| {
         let now = start + Duration::from_secs(second);
-        let wanted = SubscribeReply { channel: Some("news"), encoding: Encoding::Json, id: 2 };
+        let wanted = SubscribeReply { channel: "news", encoding: Encoding::Json, id: 2 };
         replies.message(wanted, recovery(offset, 203), now).expect("shared")
     };
     let first = message(0, 0);

@@ -7,11 +7,8 @@ use std::time::Duration;
 
 use fanwire_node::options::{MapMode, MapOptions, Options, SubscriptionType};
 
-use serde_json::Value;
-
 use crate::publish::check;
-use crate::script::hello;
-use crate::world::{World, options};
+use crate::world::options;
 
 /// Maps whose pages have one or two entries.
 pub(crate) fn maps(mode: MapMode, change: impl FnOnce(&mut Options)) -> Options {
@@ -126,48 +123,6 @@ fn many_changes_come_in_pages_too() {
         ada < {"push":{"channel":"m","pub":{"data":1,"offset":8,"key":"d"}}}
     "#,
     );
-}
-
-/// Replies of many entries are encoded once for clients that get the same ones.
-#[test]
-fn a_page_that_clients_share_is_that_of_a_client_that_is_alone() {
-    for mode in [MapMode::Persistent, MapMode::Ephemeral] {
-        let options = maps(mode, |options| {
-            let map = &mut options.channel.without_namespace.map;
-            map.default_page_size = 20;
-            map.max_page_size = 20;
-        });
-        let mut world = World::with_shards(options, 1);
-        for number in 10..40 {
-            world.set_key("m", &number.to_string(), "1");
-        }
-        let mut page = |name: &str, changed: Option<&str>| {
-            if let Some(key) = changed {
-                world.set_key("m", key, "2");
-            }
-            world.connected(name, hello("json"));
-            let request = r#""channel":"m","type":1,"phase":2"#;
-            world.say(name, &format!(r#"{{"id":2,"subscribe":{{{request}}}}}"#));
-            let first: Value = serde_json::from_str(&world.heard(name).unwrap()).unwrap();
-            let cursor = &first["subscribe"]["cursor"];
-            world.say(name, &format!(r#"{{"id":3,"subscribe":{{{request},"cursor":{cursor}}}}}"#));
-            let last: Value = serde_json::from_str(&world.heard(name).unwrap()).unwrap();
-            let entries =
-                [&first, &last].map(|page| page["subscribe"]["state"].as_array().unwrap());
-            let entries = entries.into_iter().flatten();
-            let entries = entries.map(|entry| format!("{}={}", entry["key"], entry["data"]));
-            entries.collect::<Vec<_>>().join(" ").replace('"', "")
-        };
-        let all = |changed: &[usize]| {
-            let entry = |key| format!("{key}={}", 1 + usize::from(changed.contains(&key)));
-            (10..40).map(entry).collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(page("ada", None), all(&[]), "{mode:?}");
-        assert_eq!(page("bob", None), all(&[]), "{mode:?}");
-        assert_eq!(page("eve", Some("11")), all(&[11]), "{mode:?}");
-        assert_eq!(page("dan", Some("39")), all(&[11, 39]), "{mode:?}");
-        assert_eq!(page("ian", None), all(&[11, 39]), "{mode:?}");
-    }
 }
 
 /// What it recovers are changes, and it asked for entries.
