@@ -3,10 +3,10 @@
 //! Uses child processes and `taskset`; never speaks to them beyond reading the address that they print.
 //! Changed here: how a server is started and configured; what is asked of it lives in the scenarios.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -97,7 +97,10 @@ impl Target {
         whole["log"]["level"] = "info".into();
         let target = Self::configured(binary, Some(core), &["--config"], &whole, Some(address))?;
         // It says that it listens right before it does.
-        std::thread::sleep(CENTRIFUGO_LISTENS);
+        let until = Instant::now() + START_WAIT;
+        while TcpStream::connect(address).is_err() {
+            ensure!(Instant::now() < until, "Centrifugo does not listen at {address}");
+        }
         Ok(target)
     }
 
@@ -261,7 +264,6 @@ pub const API_KEY: &str = "bench";
 /// Number of servers that this process has started. Their folders are named by it.
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 const START_WAIT: Duration = Duration::from_secs(10);
-const CENTRIFUGO_LISTENS: Duration = Duration::from_millis(200);
 const LOG_LINES: usize = 20;
 
 #[cfg(test)]

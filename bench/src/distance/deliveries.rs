@@ -14,7 +14,7 @@ use crate::fanout::{Contender, made_up_payloads, publications};
 use fanwire_load::generator::SubscriberTransport;
 use fanwire_load::generator::messages::Encoding;
 
-/// Who receives, and how publications come.
+/// The receivers of a row, and the way of its publications.
 pub(super) struct Deliveries {
     pub(super) name: &'static str,
     pub(super) subscribers: usize,

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use crate::traffic::STEP;
 
-/// What is simulated. Times are seconds.
+/// The setting of a simulation. Times are seconds.
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub clients: f64,
@@ -43,7 +43,7 @@ pub struct Outage {
     /// Its clients notice between these times after its beginning.
     pub noticed_from: f64,
     pub noticed_until: f64,
-    /// From then on the balancer sends it no clients, until it is back.
+    /// Time after its beginning from which the balancer sends it no clients, until it is back.
     pub detected_after: f64,
 }
 
@@ -54,7 +54,7 @@ pub struct Backoff {
     pub extra: f64,
     pub growth: f64,
     pub most: f64,
-    /// From a try to the news of its failure.
+    /// Time between a try and the news of its failure.
     pub round_trip: f64,
 }
 

@@ -81,7 +81,8 @@ impl TraceExporter {
         let TracedDelivery { receipt, channel, parent, start } = delivery;
         let counted = self.node.diagnostics().own_receipt(receipt, Instant::now());
         let span = Span::begin(|| "deliver".to_owned(), SpanKind::Internal, Some(parent), start);
-        let (Some(counted), Some(mut span)) = (counted, span) else { return };
+        let Some(counted) = counted else { return };
+        let Some(mut span) = span else { return };
         if !channel.is_empty() {
             span.set("centrifugo.channel", SpanValue::Text(channel));
         }

@@ -1,5 +1,5 @@
 // Clients of npm centrifuge while `fanwire upgrade` replaces their server.
-// In: clients in both encodings, publications without a break → out: nobody reconnects, each publication once, in order.
+// In: clients in both encodings, publications without a break → out: no client reconnects; each one gets each publication once, in order.
 // May use the SDK and the server API. FANWIRE_UPGRADE is the number of clients.
 // Other kinds of connections, faults and times are in crates/cli/tests/it/takeover.rs.
 

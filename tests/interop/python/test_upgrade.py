@@ -1,6 +1,6 @@
 """PyPI centrifuge-python, as published, in JSON and in Protobuf, while `fanwire upgrade` replaces the server.
 
-In: clients of a channel, publications without a break -> out: nobody reconnects, each publication once, in order.
+In: clients of a channel, publications without a break -> out: no client reconnects; each one gets each publication once, in order.
 May use the SDK's public interface and the server API only; never looks at bytes.
 Other kinds of connections, faults and times are in crates/cli/tests/it/takeover.rs.
 """

@@ -21,7 +21,7 @@ use super::world::{PATIENCE, number};
 #[derive(Default)]
 pub(super) struct Channel(pub(super) AtomicU64);
 
-/// What a publication says of itself.
+/// The content of a publication: its place in the order, and its planned time.
 #[derive(Clone, Copy)]
 pub(super) struct Content {
     pub(super) number: u64,

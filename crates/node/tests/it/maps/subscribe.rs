@@ -125,7 +125,7 @@ fn many_changes_come_in_pages_too() {
     );
 }
 
-/// What it recovers are changes, and it asked for entries.
+/// A recovery returns changes; a client that asks for entries gets none.
 #[test]
 fn a_client_that_reads_entries_recovers_nothing() {
     check(

@@ -95,7 +95,7 @@ impl Checkers {
         }
     }
 
-    /// Once a second: whoever lacks a publication for so long that its node must have noticed has been told.
+    /// Checks once a second that each client is told of a publication that it has lacked for so long that its node must have noticed.
     pub(super) fn look_at_delivery(&mut self, world: &World) {
         for (client, channel, at) in positions(world) {
             let number = client.number;
