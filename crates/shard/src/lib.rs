@@ -89,8 +89,8 @@ pub struct ShardSettings {
     pub write_timeout: Duration,
     /// Messages of a connection wait so long for others that are written with them; zero writes at the end of a turn.
     pub write_delay: Duration,
-    /// While the shard is busy and `write_delay` is zero, a publication waits so long for others of its connection. Zero if none
-    /// waits.
+    /// While the shard is busy and `write_delay` is zero, a publication waits for others of its connection: for a tenth of the
+    /// longest turn, and at most this long. Zero if none waits.
     pub write_delay_under_load: Duration,
     /// Replies are written at the end of the turn, whatever `write_delay` says.
     pub reply_without_queue: bool,

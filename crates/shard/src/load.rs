@@ -16,6 +16,9 @@ pub(super) struct Load {
     window_began: Instant,
     /// Time of turns since the window began.
     busy: Duration,
+    /// The longest of these turns, and of those of the window before.
+    longest_turn: Duration,
+    longest_turn_before: Duration,
     /// Pauses since the window began in which publications waited. They tell nothing about the load.
     waiting: Duration,
     waits: Waits,
@@ -41,6 +44,8 @@ impl Load {
             turn_ended: now,
             window_began: now,
             busy: Duration::ZERO,
+            longest_turn: Duration::ZERO,
+            longest_turn_before: Duration::ZERO,
             waiting: Duration::ZERO,
             waits: Waits::default(),
             retry_at: now,
@@ -59,6 +64,7 @@ impl Load {
             self.is_high = self.busy >= known.mul_f64(BUSY_SHARE);
             self.window_began = now;
             self.busy = Duration::ZERO;
+            self.longest_turn_before = std::mem::take(&mut self.longest_turn);
             self.waiting = Duration::ZERO;
         }
     }
@@ -66,14 +72,18 @@ impl Load {
     /// The turn has taken this time.
     pub(super) fn end_turn(&mut self, busy: Duration) {
         self.busy += busy;
+        self.longest_turn = self.longest_turn.max(busy);
         self.turn_ended = self.turn_began + busy;
     }
 
-    /// How long a publication waits at most; zero while the load is low.
+    /// How long a publication waits at most; zero while the load is low, and where turns are short.
     #[inline]
     pub(super) fn delay(&self) -> Duration {
-        let may_wait = self.is_high && self.turn_began >= self.retry_at;
-        if may_wait { self.delay } else { Duration::ZERO }
+        if !self.is_high || self.turn_began < self.retry_at {
+            return Duration::ZERO;
+        }
+        let of_turn = self.longest_turn_before / TURNS_PER_DELAY;
+        if of_turn < SHORTEST_DELAY { Duration::ZERO } else { of_turn.min(self.delay) }
     }
 
     /// A publication waits for the next write of one connection.
@@ -101,6 +111,12 @@ const WINDOW: Duration = Duration::from_millis(10);
 
 /// A shard is busy from this share of the time on.
 const BUSY_SHARE: f64 = 0.75;
+
+/// A publication waits for a tenth of the longest turn: what it can lose is in proportion to what it waits for anyhow.
+const TURNS_PER_DELAY: u32 = 10;
+
+/// A shorter wait brings no other publication: its own turn takes as long.
+const SHORTEST_DELAY: Duration = Duration::from_micros(100);
 
 /// After so many waits it is judged whether they are of use.
 const WAITS_JUDGED: u32 = 16;

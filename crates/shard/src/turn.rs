@@ -19,6 +19,7 @@ use std::{
 
 use fanwire_ws::{Event, Input, Pool, Reader};
 use mio::{Events, Interest, Poll, Registry, Token};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::{
     InputLimits,
@@ -117,8 +118,7 @@ impl<A: Application> Turn<A> {
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.is_over() {
-            let timeout = self.poll_timeout();
-            let polled = self.poll.poll(&mut events, timeout);
+            let polled = self.wait(&mut events);
             self.inboxes.own().stay_awake();
             match polled {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -131,6 +131,21 @@ impl<A: Application> Turn<A> {
         }
         self.inboxes.own().end();
         Ok(())
+    }
+
+    /// Waits for events until the next timer. mio rounds up to a millisecond, so a shorter wait is the kernel's `ppoll`.
+    fn wait(&mut self, events: &mut Events) -> io::Result<()> {
+        let mut timeout = self.poll_timeout();
+        if let Some(short) = timeout
+            && !short.is_zero()
+            && short < Duration::from_millis(1)
+        {
+            let timespec = Timespec { tv_sec: 0, tv_nsec: short.subsec_nanos().into() };
+            let mut poller = [PollFd::new(self.poll.registry(), PollFlags::IN)];
+            rustix::event::poll(&mut poller, Some(&timespec))?;
+            timeout = Some(Duration::ZERO);
+        }
+        self.poll.poll(events, timeout)
     }
 
     fn is_over(&self) -> bool {

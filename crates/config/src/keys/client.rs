@@ -50,8 +50,8 @@ rows! { CLIENT: Config;
         "Most bytes that wait for one slow connection, besides one larger message on its way; more close it with 3008.";
     "client.write_delay", duration(Duration::ZERO, Duration::from_secs(1)), "0s" => [client.write_delay],
         "How long messages of a connection wait for others, so that one system call and one packet carry several; 0s writes at the end of a turn.";
-    "client.write_delay_under_load", duration(Duration::ZERO, Duration::from_secs(1)), "0s" => [client.write_delay_under_load],
-        "Fanwire only: how long a publication waits for others of its connection while its shard is busy, unless client.write_delay is set; 0s for never.";
+    "client.write_delay_under_load", duration(Duration::ZERO, Duration::from_secs(1)), "1ms" => [client.write_delay_under_load],
+        "Fanwire only: the longest time that a publication waits for others of its connection while its shard is busy; a tenth of the shard's longest turn if that is shorter; none if client.write_delay is set; 0s for never.";
     "client.reply_without_queue", SWITCH, "false" => [client.reply_without_queue],
         "Writes replies to commands, and what waits before them, without client.write_delay.";
     "client.connection_limit", COUNT, "0" => [client.connection_limit],

@@ -21,7 +21,7 @@ pub struct ClientSection {
     pub connection_rate_limit: usize,
     /// Messages of a connection wait so long for others; zero = until the end of a turn.
     pub write_delay: Duration,
-    /// While a shard is busy, publications wait so long for others; zero = never.
+    /// While a shard is busy, publications wait at most so long for others; zero = never.
     pub write_delay_under_load: Duration,
     /// Replies do not wait.
     pub reply_without_queue: bool,

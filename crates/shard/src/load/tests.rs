@@ -40,15 +40,29 @@ impl World {
 fn from_a_share_of_the_time_on_publications_wait() {
     let mut world = World::new(DELAY);
     assert_eq!(world.load.delay(), Duration::ZERO);
-    assert_eq!(world.turns(300, 700), Duration::ZERO);
-    assert_eq!(world.turns(200, 800), DELAY);
-    assert_eq!(world.turns(300, 700), Duration::ZERO);
+    assert_eq!(world.turns(3_000, 7_000), Duration::ZERO);
+    assert_eq!(world.turns(2_000, 8_000), Duration::from_micros(800));
+    assert_eq!(world.turns(3_000, 7_000), Duration::ZERO);
+}
+
+#[test]
+fn a_wait_is_a_tenth_of_the_longest_turn_and_never_longer_than_the_option() {
+    let mut world = World::new(DELAY);
+    assert_eq!(world.turns(0, 900), Duration::ZERO, "nothing comes in so short a time");
+    assert_eq!(world.turns(0, 1_000), Duration::from_micros(100));
+    for _ in 0..40 {
+        world.turn(0, false, 5_000);
+        world.turn(0, false, 20);
+    }
+    assert_eq!(world.load.delay(), Duration::from_micros(500), "short turns in between");
+    assert_eq!(world.turns(0, 30_000), DELAY);
+    assert_eq!(world.turns(0, 900), Duration::ZERO, "the long turns are over");
 }
 
 #[test]
 fn the_first_turn_after_a_pause_knows_that_the_load_has_ended() {
     let mut world = World::new(DELAY);
-    assert_eq!(world.turns(0, 500), DELAY);
+    assert_eq!(world.turns(0, 10_000), DELAY);
     world.now += Duration::from_secs(1);
     world.load.begin_turn(world.now, false);
     assert_eq!(world.load.delay(), Duration::ZERO);
@@ -57,28 +71,27 @@ fn the_first_turn_after_a_pause_knows_that_the_load_has_ended() {
 #[test]
 fn without_a_delay_no_publication_waits() {
     let mut world = World::new(Duration::ZERO);
-    assert_eq!(world.turns(0, 500), Duration::ZERO);
+    assert_eq!(world.turns(0, 10_000), Duration::ZERO);
 }
 
 #[test]
 fn pauses_in_which_publications_wait_do_not_end_the_load() {
     let mut world = World::new(DELAY);
-    world.turns(0, 500);
+    world.turns(0, 10_000);
     for _ in 0..100 {
-        world.turn(1000, true, 300);
+        world.turn(30_000, true, 10_000);
         world.load.count_waiting();
         world.load.count_waiting();
         world.load.end_wait(1);
     }
     assert_eq!(world.load.delay(), DELAY);
-    world.turns(1000, 300);
-    assert_eq!(world.load.delay(), Duration::ZERO);
+    assert_eq!(world.turns(30_000, 10_000), Duration::ZERO);
 }
 
 #[test]
 fn waiting_in_vain_ends_and_is_tried_again() {
     let mut world = World::new(DELAY);
-    world.turns(0, 500);
+    world.turns(0, 10_000);
     for _ in 0..WAITS_JUDGED {
         assert_eq!(world.load.delay(), DELAY);
         world.load.count_waiting();
@@ -86,7 +99,7 @@ fn waiting_in_vain_ends_and_is_tried_again() {
     }
     let ended = world.now;
     while world.load.delay() == Duration::ZERO {
-        world.turn(0, false, 500);
+        world.turn(0, false, 10_000);
     }
     let pause = world.now - ended;
     assert!((RETRY_INTERVAL..RETRY_INTERVAL + WINDOW).contains(&pause), "{pause:?}");
