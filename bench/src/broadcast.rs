@@ -1,7 +1,7 @@
 //! Scenario `broadcast`: how long one call that publishes into many channels takes, as a ratio to what it needs at least.
 //! In: an engine, numbers of channels → out: a table of medians; not passed above `--bar` or `--limit-us`.
 //! Uses `target`, `redis` and `awake` for processes, `caller` for the one connection, `yardstick` for what is needed at least.
-//! Change here what is compared and shown; what is needed at least lives in `yardstick`.
+//! Changed here: what is compared and shown; what is needed at least lives in `yardstick`.
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};

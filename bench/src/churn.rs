@@ -1,7 +1,7 @@
 //! Scenario `churn`: clients that reconnect at random while publications flow, each checked for every one of them.
 //! In: clients, channels, seconds, rate → out: what was recovered, how long returns took; not passed when anything is wrong.
 //! Uses `target` for the server and `stream` for the checking; the clients live in `client`.
-//! Change here when clients come and go, and what is reported; what one of them does lives in `client`.
+//! Changed here: when clients come and go, and what is reported; what one of them does lives in `client`.
 
 use anyhow::{Context, Result};
 use clap::Args;

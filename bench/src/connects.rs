@@ -1,7 +1,7 @@
 //! Scenario `connects`: CPU of a new connection with a subscription, next to an upgrade by the bare loop; and a storm of clients.
 //! In: numbers of clients, and what they missed → out: µs of server CPU per connect and the ratio; in a storm, how long it takes.
 //! Uses `target` and `generator`; the bare loop answers an upgrade with a constant and does nothing else.
-//! Change here what is compared and shown; the upgrade of the bare loop lives in `bare`.
+//! Changed here: what is compared and shown; the upgrade of the bare loop lives in `bare`.
 
 pub(crate) mod lone;
 

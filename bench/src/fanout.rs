@@ -1,7 +1,7 @@
 //! Scenario `fanout`: deliveries per server CPU-second, bytes and latency, as a ratio of two contenders in turn.
 //! In: subscribers, message, publications outstanding → out: a table; not passed below `--bar`.
 //! Uses `target` for processes and `round` for each measurement; both contenders get the same subscribers.
-//! Change here what is compared and shown; how one round is measured lives in `round`.
+//! Changed here: what is compared and shown; how one round is measured lives in `round`.
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;

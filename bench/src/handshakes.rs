@@ -1,7 +1,7 @@
 //! Scenario `handshakes`: full TLS handshakes per server CPU-second, next to those of `openssl s_server`.
 //! In: a number of handshakes → out: a table; not passed below `--bar`.
 //! Uses `target` for processes; the clients are rustls and `openssl s_time`, one connection at a time, for both contenders.
-//! Change here what is compared; certificates live in `certificate`.
+//! Changed here: what is compared; certificates live in `certificate`.
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;

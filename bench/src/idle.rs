@@ -1,7 +1,7 @@
 //! Scenario `idle`: memory of an idle connection with one subscription, and CPU with pings on.
 //! In: a number of connections → out: resident bytes at steps, their slope, CPU per connection and second.
 //! Uses `target` and `machine`; the connections answer pings and do nothing else.
-//! Change here what is measured; connections live in `sockets` and `http2`, how memory and CPU are read in `machine`.
+//! Changed here: what is measured; connections live in `sockets` and `http2`, how memory and CPU are read in `machine`.
 
 mod http2;
 mod sockets;

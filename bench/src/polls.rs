@@ -1,7 +1,7 @@
 //! Scenario `polls`: what a backend is asked when many clients track keys of one shared poll.
 //! In: clients, keys, seconds → out: items a second at the backend, pushes of the clients, CPU of the server.
 //! Uses `target`, a backend of threads whose values change each second, sockets that are read at the end.
-//! Change here what is asked and counted; what a backend answers is in `polls/backend.rs`.
+//! Changed here: what is asked and counted; what a backend answers is in `polls/backend.rs`.
 
 use anyhow::{Context, Result, bail, ensure};
 use aws_lc_rs::{digest, hmac};

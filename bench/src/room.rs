@@ -1,7 +1,7 @@
 //! Scenario `room`: a simulation whose players share one state, next to a bare loop that sends as many bytes at the same rate.
 //! In: players, ticks per second, bytes, inputs → out: times of ticks, of the last player and of inputs, late ticks, bytes.
 //! Uses `room::server` in a process of its own on the server's core, `generator` for the players.
-//! Change here what is compared and shown; what the room does lives in `room::server`.
+//! Changed here: what is compared and shown; what the room does lives in `room::server`.
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;

@@ -1,7 +1,7 @@
 //! RFC 6455 and RFC 7692 against the Autobahn TestSuite (PyPI `autobahntestsuite`, which needs a Python 2.7).
 //! In: a mode and perhaps the URL of an echo server → out: a summary on the terminal and whether no case failed.
 //! May install the suite below `target/autobahn`; starts the echo example itself when no URL is given.
-//! Which cases belong to a mode is changed here; how a report is read stands in `report`.
+//! Changed here: which cases belong to a mode; how a report is read stands in `report`.
 
 mod report;
 

@@ -1,7 +1,7 @@
 //! Runs other programs: shows what they print while they run and keeps it for counting.
 //! In: program, arguments, folder, environment → out: the exit status and everything that was printed.
 //! May use std::process; never a shell, so nothing needs quoting.
-//! How a program is started, watched and ended is changed here; which programs run is decided in `suite` and `autobahn`.
+//! Changed here: how a program is started, watched and ended; which programs run is decided in `suite` and `autobahn`.
 
 use std::cell::Cell;
 use std::ffi::OsStr;

@@ -1,7 +1,7 @@
 //! Programs of the machine that the suites need: Node.js, a Python environment, Go, browsers, a Redis, Debian packages.
 //! In: what is installed → out: paths of programs, or an error that says what is missing.
 //! May install Debian packages with apt-get (as root or through sudo) when `tools` asks; never upgrades what is there.
-//! How a program is found is changed here; what is needed for which step is the table in `suite::tools`.
+//! Changed here: how a program is found; what is needed for which step is the table in `suite::tools`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! One client that comes and goes: it connects, recovers, listens, and ends in one of several ways.
 //! In: sockets and their bytes → out: what it saw goes to its streams, what it did to the tally.
 //! Uses the frames and the handshake of `generator`; never decides when to come or go.
-//! Change here what a client does on a connection; when, and how often, lives in `churn`.
+//! Changed here: what a client does on a connection; when, and how often, lives in `churn`.
 
 use anyhow::{Result, ensure};
 use mio::net::TcpStream;

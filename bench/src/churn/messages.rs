@@ -1,7 +1,7 @@
 //! The JSON protocol of a client that recovers: connect, subscribe from a position, publications with offsets.
 //! In: streams → the commands; messages → what they mean.
 //! Uses serde_json only, never Fanwire's own protocol crate: a checker must not share the code it checks.
-//! Change here what is understood of a message; when it is sent or expected lives in `client`.
+//! Changed here: what is understood of a message; when it is sent or expected lives in `client`.
 
 use anyhow::{Result, bail};
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! How much of what the clients of `churn` get goes out in context: who has which channels, what is published, what is counted.
 //! In: random numbers, a page of metrics → out: channels by Zipf's law, payloads that change slowly, deliveries by kind.
 //! Uses `metrics`; the server counts, and the scenario checks what the clients got.
-//! Change here what the share is made of; when it is asked for lives in `churn`.
+//! Changed here: what the share is made of; when it is asked for lives in `churn`.
 
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;

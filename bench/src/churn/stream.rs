@@ -1,7 +1,7 @@
 //! The checker: what one subscriber has of one channel, against what was published there.
 //! In: positions and publications as a client got them, in order → out: counts of everything that was wrong.
 //! Pure, and uses none of Fanwire's crates: a checker must not share the code it checks.
-//! Change here what counts as a fault; how clients come and go lives in `client`.
+//! Changed here: what counts as a fault; how clients come and go lives in `client`.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! Answers of a model for `fanout --answers`: 4,000 characters in 800 pieces each, to be published alone or appended.
 //! In: nothing → out: requests of the server API; settings of the channel that keeps them.
 //! Uses words that repeat as those of a language do, with a fixed seed. Never: a socket.
-//! Change here what an answer is; who gets it is in `fanout`.
+//! Changed here: what an answer is; who gets it is in `fanout`.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

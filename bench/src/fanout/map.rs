@@ -1,7 +1,7 @@
 //! Changes of a map for `fanout --map`, and the same payloads as publications of a stream.
 //! In: fields of requests with the payloads → out: requests of the server API; settings of both channels.
 //! Uses the forms of the server API. Never: a socket.
-//! Change here the keys and the settings; who gets the changes is in `fanout`.
+//! Changed here: the keys and the settings; who gets the changes is in `fanout`.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

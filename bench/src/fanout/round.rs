@@ -1,7 +1,7 @@
 //! One round of `fanout`: fresh servers, fresh subscribers, a warm-up, and measured stretches, the contenders by turns.
 //! In: two contenders and ready-made publications → out: an `Outcome` of each.
 //! Uses `target`, `generator` and `machine`; a stretch starts and ends with nothing under way, so CPU time is whole.
-//! Change here how a round is measured; what is compared lives in `fanout`.
+//! Changed here: how a round is measured; what is compared lives in `fanout`.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

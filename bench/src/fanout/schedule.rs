@@ -1,7 +1,7 @@
 //! Who subscribes to what, which channel is next, and which deliveries are outstanding.
 //! In: how many channels there are and each subscriber has → out: memberships, a random order, completed publications.
 //! Uses `random` with a fixed seed, so that runs are alike; never a socket.
-//! Change here how interleaving is made up; how a round is measured lives in `round`.
+//! Changed here: how interleaving is made up; how a round is measured lives in `round`.
 
 use anyhow::{Result, bail};
 use std::collections::VecDeque;

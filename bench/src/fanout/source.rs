@@ -1,7 +1,7 @@
 //! The publishing side of `fanout`: requests one after the other, or a stream of commands over HTTP/1.1 or gRPC.
 //! In: publications → out: bytes to the server; answers are checked and counted.
 //! Uses the publishers of `load`, and h2 for gRPC on a runtime that runs while the generator turns.
-//! Change here how publications reach the server; when one is due is decided in `round`.
+//! Changed here: how publications reach the server; when one is due is decided in `round`.
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 //! Idle WebSockets in streams of HTTP/2 without TLS, with prior knowledge (RFC 9113 §3.3, RFC 8441).
 //! In: numbers of WebSockets → out: open ones, as many on each socket as was asked for, whose pings are answered.
 //! Uses h2 on tokio, with a task for each WebSocket; frames and messages are those of `fanwire_load`.
-//! Change here how a client opens a stream; what is measured lives in `idle`.
+//! Changed here: how a client opens a stream; what is measured lives in `idle`.
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;

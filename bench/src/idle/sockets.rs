@@ -1,7 +1,7 @@
 //! Idle connections that have a socket each: WebSockets and event streams.
 //! In: numbers of connections → out: open ones, whose pings are answered.
 //! Uses `generator`; event streams answer by requests on a few more connections.
-//! Change here how they are opened and answered; WebSockets in streams of HTTP/2 live in `http2`.
+//! Changed here: how they are opened and answered; WebSockets in streams of HTTP/2 live in `http2`.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! The backend of the scenario `polls`: it answers each call with the values of the keys, which change each second.
 //! In: requests over HTTP → out: answers, and the number of items that were asked for.
 //! Uses a thread for each connection. Never: a version of its own choice; it is the second.
-//! Change here what a value is.
+//! Changed here: what a value is.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Colyseus next to `room`: the same players, rate and state, by the programs in `bench/colyseus`.
 //! In: the plan of the scenario → out: a row that Node prints.
 //! Uses npm for the modules, Node for both programs. Never: measures by itself.
-//! Change here how they are started; what they do lives in `bench/colyseus`.
+//! Changed here: how they are started; what they do lives in `bench/colyseus`.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The server of `room`: a program with one room whose players share a state.
 //! In: ticks per second and bytes of the state → out: the address, then ticks until the parent is gone.
 //! Uses `fanwire` as a library. Never: measures more than a program could.
-//! Change here what the room does; what is measured lives in `room`.
+//! Changed here: what the room does; what is measured lives in `room`.
 
 use anyhow::Result;
 use clap::Args;

@@ -1,7 +1,7 @@
 //! The options of the server API: key, error mode, paths and limits.
 //! In: values of the configuration section `http_api`. Out: plain data for `Api` and `http`.
 //! Uses `Secret` of `auth`; never reads files or the environment.
-//! A default is changed here; its key, documentation and parsing live in `config`.
+//! Changed here: a default; its key, documentation and parsing live in `config`.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Labels of a connection that come from other claims of its token (Centrifugo v6 `client.token.labels_from_claim`).
 //! In: names and paths from the configuration, the payload of a verified token → out: texts by name.
 //! May use: serde_json. Pure; never checks signatures.
-//! The form of paths is changed here; the claim `labels` is read in `claims.rs`.
+//! Changed here: the form of paths; the claim `labels` is read in `claims.rs`.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Claims of tokens (Centrifugo v6), as sessions use them.
 //! In: the payload of a verified token → out: user, channels, payloads and expiry.
 //! May use: serde_json, base64, bytes. Pure; never checks signatures or time.
-//! Claim names and types are changed here; registered claims and the user live in `registered.rs`.
+//! Changed here: claim names and types; registered claims and the user live in `registered.rs`.
 
 use std::collections::BTreeMap;
 

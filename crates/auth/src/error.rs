@@ -1,7 +1,7 @@
 //! Errors of tokens: why one is refused, and why one could not be made.
 //! In: findings of the checks of this crate → out: values that the session maps to codes, text for logs and the command line.
 //! May use: nothing. Never quotes a token or a secret.
-//! Causes are changed here; the session chooses the reply or close code.
+//! Changed here: causes; the session chooses the reply or close code.
 
 /// The reason why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

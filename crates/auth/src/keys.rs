@@ -1,7 +1,7 @@
 //! Keys of tokens: HMAC secrets and RSA/ECDSA public keys (RFC 7518 §3), prepared once, chosen by the header's `alg`.
 //! In: `TokenOptions` once, then a signed text with its signature → out: valid, or the fault.
 //! May use: jsonwebtoken with aws-lc, named directly so that no process-wide provider has to be chosen. Never a clock.
-//! HMAC, RSA and their limits are changed here; curves are in `ecdsa.rs`, `verifier.rs` parses tokens.
+//! Changed here: HMAC, RSA and their limits; curves are in `ecdsa.rs`, `verifier.rs` parses tokens.
 
 use std::ops::RangeInclusive;
 

@@ -1,7 +1,7 @@
 //! Tests that every algorithm accepts a published signature and refuses a changed one.
 //! In: the examples of RFC 7515 Appendix A, RFC 6979 Appendix A and RFC 8037 Appendix A → out: accepted or refused.
 //! May use: keys made of raw components. Never: tokens, a clock.
-//! Examples are changed here; keys of the configuration are tested in `keys/tests.rs` and `ecdsa/tests.rs`.
+//! Changed here: examples; keys of the configuration are tested in `keys/tests.rs` and `ecdsa/tests.rs`.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,7 +1,7 @@
 //! Errors of options: one enum, each value names the key, the value and what is expected.
 //! In: findings of the checks of options, channels and keys → out: an error that the start prints and stops with.
 //! May use: nothing. Never contains a secret: keys and secrets are described, not quoted.
-//! Wording is changed here; the checks are in `validate.rs` and `channel.rs` of `node`, and `keys.rs`.
+//! Changed here: wording; the checks are in `validate.rs` and `channel.rs` of `node`, and `keys.rs`.
 
 use std::fmt;
 

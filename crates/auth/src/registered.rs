@@ -1,7 +1,7 @@
 //! Parts of every token: its header (RFC 7515 §4.1), the registered claims (RFC 7519 §4.1), and the user.
 //! In: decoded JSON of a header or payload, expectations → out: typed values, yes or no.
 //! May use: serde_json, regex. Pure; unknown members are ignored, `null` is absent.
-//! Rules of time, audience and issuer are changed here; Centrifugo's own claims live in `claims.rs`.
+//! Changed here: rules of time, audience and issuer; Centrifugo's own claims live in `claims.rs`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

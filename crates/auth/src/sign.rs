@@ -1,7 +1,7 @@
 //! New HMAC tokens for development and tests (`fanwire token`).
 //! In: a secret and the claims → out: a token in the compact form of RFC 7515 §7.1.
 //! May use: jsonwebtoken, serde_json, base64. Never reads a clock: issue time and lifetime are parameters.
-//! Claims of new tokens are changed here; `verifier.rs` verifies tokens.
+//! Changed here: claims of new tokens; `verifier.rs` verifies tokens.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

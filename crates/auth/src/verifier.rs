@@ -1,7 +1,7 @@
 //! JSON Web Tokens (RFC 7519 in the compact form of RFC 7515): connection and subscription tokens (the claims of Centrifugo v6).
 //! In: `TokenOptions` once, then token text and the time → out: checked claims, or an error.
 //! May use: jsonwebtoken and aws-lc (signatures), base64, serde_json, regex. Never reads a clock, never chooses reply codes.
-//! Order of the checks is changed here; keys are in `keys.rs` and `jwks.rs`, claims in `claims.rs`, new tokens in `sign.rs`.
+//! Changed here: order of the checks; keys are in `keys.rs` and `jwks.rs`, claims in `claims.rs`, new tokens in `sign.rs`.
 
 use std::sync::Arc;
 

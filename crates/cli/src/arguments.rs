@@ -1,7 +1,7 @@
 //! The command line: commands, their options, and one flag per key of the configuration.
 //! In: arguments → out: parsed commands; usage errors end the process with code 2.
 //! Uses clap and the catalog of keys. Never: runs a command.
-//! A command's options are changed here; flags of keys come from the keys' rows.
+//! Changed here: a command's options; flags of keys come from the keys' rows.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! `fanwire config`: the values with which a server would start here, or those of a running one, and where each comes from.
 //! In: a file, the environment, `.env`, or an answer of the server API → out: a line for each key that is set, or for all.
 //! Uses `fanwire_config`. Never: a check of the values, which `check-config` does; a secret.
-//! The form of a line is changed here; what is masked is decided in `fanwire_config`.
+//! Changed here: the form of a line; what is masked is decided in `fanwire_config`.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! `fanwire doctor`: connects as clients do, through the proxies in between, and says what breaks and how to mend it.
 //! In: an address and options → out: a report as text or JSON; exit codes 0, 1 and 2.
 //! Uses `probe` to look and `rules` to judge. Never: changes anything at the server.
-//! The form of the report is changed here; docs/doctor.md explains the findings.
+//! Changed here: the form of the report; docs/doctor.md explains the findings.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -2,7 +2,7 @@
 //! In: `log.level`, `log.file` and `log.format` → out: a global tracing subscriber, whose file can be reopened and whose level can
 //! be changed.
 //! Uses tracing-subscriber. Never: log messages, signals.
-//! Format and destination are changed here.
+//! Changed here: format and destination.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};

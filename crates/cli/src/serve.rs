@@ -1,7 +1,7 @@
 //! `fanwire serve`: from a configuration to a running server, and to its shutdown.
 //! In: file, environment, flags, then signals → out: a server; its address and first steps on stdout.
 //! Uses `fanwire::Server`. Never: server behaviour.
-//! The text at the start and the handled signals are changed here.
+//! Changed here: the text at the start and the handled signals.
 
 use std::io::Write;
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! Applies settings to a `Config`: each row takes its setting or its default, and invalid values become findings.
 //! In: `Settings` → out: `Config`, and findings about values and unsupported keys.
 //! Uses the tables of `keys`. Never: precedence, relations between keys.
-//! The check of one value is changed here; kinds live in `key`, relations between keys in `rules`.
+//! Changed here: the check of one value; kinds live in `key`, relations between keys in `rules`.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! All keys of the configuration by their full dotted names, in the order in which they are shown.
 //! In: the tables of `keys` → out: `Entry` values for lookup, help, samples and documentation.
 //! Uses `keys`. Never: values, sources, findings.
-//! How sections are titled and ordered is changed here; a key itself is changed in its row.
+//! Changed here: how sections are titled and ordered; a key itself is changed in its row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

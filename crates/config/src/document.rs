@@ -1,7 +1,7 @@
 //! The documentation page and the sample file, generated from the table of keys.
 //! In: the catalog → out: Markdown, JSON, YAML or TOML text.
 //! Uses `catalog`. Never: values of a running server.
-//! Layout is changed here; every name, default and sentence comes from its row.
+//! Changed here: layout; every name, default and sentence comes from its row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! Environment variables: `FANWIRE_CLIENT_PING_INTERVAL` sets `client.ping_interval`, and so does `CENTRIFUGO_…`.
 //! In: the process's variables → out: those with our prefixes, in the order of precedence, and the key of each.
 //! Uses `catalog`. Never: reads the process environment, checks a value.
-//! Prefixes and spellings are changed here; precedence between sources lives in `settings`.
+//! Changed here: prefixes and spellings; precedence between sources lives in `settings`.
 
 use super::catalog::{self, LISTS, List, entries};
 use super::key::Kind;

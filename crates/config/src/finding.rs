@@ -1,7 +1,7 @@
 //! Findings about a configuration, in words.
 //! In: the position of a value and its error → out: one line that names source, key, value and remedy.
 //! Uses `key`. Never: checks a value; shows a secret.
-//! The wording is changed here; unknown keys are found in `settings`, wrong values in `apply`, conflicts in `rules`.
+//! Changed here: the wording; unknown keys are found in `settings`, wrong values in `apply`, conflicts in `rules`.
 
 use std::fmt;
 use std::path::PathBuf;

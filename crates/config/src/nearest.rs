@@ -1,7 +1,7 @@
 //! The known name nearest to a mistyped one.
 //! In: a name and candidates → out: the candidate with the fewest edits, when it is near enough.
 //! Uses `strsim`. Never: the tables themselves.
-//! The largest distance is changed here; `finding` uses the result.
+//! Changed here: the largest distance; `finding` uses the result.
 
 use strsim::osa_distance;
 

@@ -1,7 +1,7 @@
 //! Settings by key and source: file, then environment, then flags, each overriding the one before.
 //! In: a file's tree, variables, flags → out: one setting per key, namespaces in their order, unknown keys as findings.
 //! Uses `catalog` and `environment`. Never: checks a value.
-//! Precedence, the form of namespaces and development mode are changed here; `apply` checks values.
+//! Changed here: precedence, the form of namespaces and development mode; `apply` checks values.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! Lists that say what codes and statuses become: of a refused connect, `code` and `to`, and of a backend's answer.
 //! In: a JSON value → out: whether it has that form, and its rows.
 //! Uses serde. Never: other kinds of values; judges a code; `fanwire_policy` and `rules` know which ones there are.
-//! The form of a row is changed here.
+//! Changed here: the form of a row.
 
 use std::fmt;
 

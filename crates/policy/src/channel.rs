@@ -1,7 +1,7 @@
 //! Channel names: namespaces, private prefix, user lists and what a name may look like (Centrifugo v6 `channel.*`).
 //! In: `ChannelOptions`, then names → out: the namespace with its rules, or the error code of the reply.
 //! May use: regex, fanwire-protocol (codes). Never allocates per name, never knows connections or subscriptions.
-//! How names are read is changed here; who may do what is in `channel/permission.rs`, defaults are in `options.rs`.
+//! Changed here: how names are read; who may do what is in `channel/permission.rs`, defaults are in `options.rs`.
 
 mod build;
 mod history;

@@ -1,7 +1,7 @@
 //! Options of the node (Centrifugo v6 `client.*`, `channel.*`, `rpc.ping.*`): plain data with its defaults and its checks.
 //! In: values from the configuration table → out: the same data, checked by `Options::validate`.
 //! May use: regex (to compile, not to match), `fanwire_auth` (to parse keys). Never reads files, environment or a clock.
-//! Defaults and limits are changed here; key names, types and help texts live in the server's config table.
+//! Changed here: defaults and limits; key names, types and help texts live in the server's config table.
 
 mod areas;
 mod choice;

@@ -1,7 +1,7 @@
 //! The checks behind `Options::validate`: one function per section of the configuration.
 //! In: plain options → out: every `OptionsError`, each named by its full key.
 //! May use: the constructors of `channel` and `fanwire_auth`, which prove patterns and keys by building from them. Never a clock.
-//! Ranges are changed here; name and pattern checks live in `channel.rs`, key checks in `fanwire_auth`.
+//! Changed here: ranges; name and pattern checks live in `channel.rs`, key checks in `fanwire_auth`.
 
 use std::time::Duration;
 

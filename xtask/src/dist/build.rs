@@ -1,7 +1,7 @@
 //! The binary of a release, and what is said about it: licences, list of parts.
 //! In: the checkout, a target → out: a static program; an HTML page; a CycloneDX document.
 //! May run git and cargo; never lets a path of this machine into the program, which would differ on the next one.
-//! How a release is compiled is changed here; the profile is `dist` in Cargo.toml.
+//! Changed here: how a release is compiled; the profile is `dist` in Cargo.toml.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Steps side by side: a stage is a set of lanes, a lane is a row of steps, and stages follow each other.
 //! In: stages → out: every step run once, a row for each in the order of the tables, and the summary.
 //! May start threads; a step that fails stops nothing, one whose tool is missing is skipped.
-//! How many lanes run at once is changed here; which steps share a lane is decided in `suite`.
+//! Changed here: how many lanes run at once; which steps share a lane is decided in `suite`.
 
 use std::sync::Mutex;
 use std::time::Instant;

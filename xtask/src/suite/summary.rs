@@ -1,7 +1,7 @@
 //! The end of a run: what failed, what was not run, a row for each step, and the sums.
 //! In: rows → out: text on the terminal, whose last line is `N passed, N failed` or `N passed, N failed, N skipped`.
 //! May print only; the reasons stand above already, but only the end of a long output may be kept.
-//! What a row looks like is changed here; what counts as passed, failed and skipped in `tally`.
+//! Changed here: what a row looks like; what counts as passed, failed and skipped in `tally`.
 
 use std::time::Duration;
 

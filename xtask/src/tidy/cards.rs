@@ -1,7 +1,7 @@
 //! Cards: every Rust file opens with at least four `//!` lines.
 //! In: the Rust files → out: a finding per file without its card.
 //! May look at the first lines only; never judges what a card says.
-//! How many lines a card has is changed here; long tables are left out by name in `tidy`.
+//! Changed here: how many lines a card has; long tables are left out by name in `tidy`.
 
 use super::{Finding, Source};
 

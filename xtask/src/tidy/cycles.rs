@@ -1,7 +1,7 @@
 //! Cycles of modules: the modules of a folder, at every depth of a crate, use each other in one direction only.
 //! In: the Rust files → out: a finding per folder with a cycle, which shows the shortest one.
 //! May use the lexer and read paths (`crate::a`, `super::a`, groups of them); never resolves a name as the compiler does.
-//! How paths are read is changed here; the module of a folder is its root: it may use all in it, and all in it may use its items.
+//! Changed here: how paths are read; the module of a folder is its root: it may use all in it, and all in it may use its items.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

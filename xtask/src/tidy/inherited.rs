@@ -1,7 +1,7 @@
 //! The one list of dependencies, in the root `Cargo.toml`: each is used by a member.
 //! In: the manifests of the workspace as text → out: a finding per dependency that no member inherits.
 //! May read lines only; that members inherit and name no version themselves is cargo's and the reader's business.
-//! How a line of the list looks is changed here; why each is there stands next to it.
+//! Changed here: how a line of the list looks; why each is there stands next to it.
 
 use super::{Finding, Source};
 

@@ -1,7 +1,7 @@
 //! Rust text with its comments and strings told apart from its code, line by line.
 //! In: the text of a file → out: the same text with everything but code (or but comments) blanked, and its functions.
 //! May assume rustfmt's layout for functions; never parses more than comments, literals and braces.
-//! What counts as code, comment or function is changed here; what is forbidden in them stands in the checks.
+//! Changed here: what counts as code, comment or function; what is forbidden in them stands in the checks.
 
 /// Two views of one file, both with the line breaks of the original and spaces elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]

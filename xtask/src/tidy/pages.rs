@@ -1,7 +1,7 @@
 //! ARCHITECTURE.md: at most 300 lines, every crate has its place in it, and the glossary stays short.
 //! In: the page and the members of the workspace → out: the findings.
 //! May look for names only; never judges the prose, and is silent while there is no page.
-//! What must hold of a page is changed here; the page is written by hand.
+//! Changed here: what must hold of a page; the page is written by hand.
 
 use super::arrows::Crate;
 use super::{Finding, Source};

@@ -1,7 +1,7 @@
 //! What the share in context is made of.
 //! In: a page of metrics, random numbers → out: counts, channels, payloads.
 //! Uses `share` alone; starts nothing.
-//! Change here what is expected of them; the scenario as a whole is run by hand.
+//! Changed here: what is expected of them; the scenario as a whole is run by hand.
 
 use super::*;
 

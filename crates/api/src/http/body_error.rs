@@ -1,7 +1,7 @@
 //! Error texts for invalid bodies: the field, the expected type, line and column.
 //! In: the text of a body and the error of its parser. Out: one line of text.
 //! Pure. Never: repeats more than the beginning of the body's values.
-//! The text is changed here; the status and the first words in `request`.
+//! Changed here: the text; the status and the first words in `request`.
 
 use std::fmt::Write as _;
 

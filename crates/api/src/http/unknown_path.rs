@@ -1,7 +1,7 @@
 //! Paths of the API that do not exist, and HTTP methods other than POST.
 //! In: a path below the prefix of the API, the HTTP method → out: a text with the nearest methods.
 //! Uses `strsim`. Never: a response, the log.
-//! The texts are changed here; which paths exist is in `http`.
+//! Changed here: the texts; which paths exist is in `http`.
 
 use fanwire_telemetry::excerpt;
 use strsim::osa_distance;

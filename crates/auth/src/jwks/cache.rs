@@ -1,7 +1,7 @@
 //! The cache of key documents: their keys, when they were fetched, and which unknown keys were requested.
 //! In: an address, a `kid` and the time → out: a key, none, pending, or unavailable; and fetches for the port.
 //! May use: short locks; the port `KeySource`, outside of them. Never a clock.
-//! How often documents are fetched and how long keys are valid is changed here; `set.rs` reads documents.
+//! Changed here: how often documents are fetched and how long keys are valid; `set.rs` reads documents.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

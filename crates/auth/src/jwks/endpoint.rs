@@ -1,7 +1,7 @@
 //! The address of a document of keys, with variables that the issuer or audience of a token fills.
 //! In: `https://id.example.com/{{tenant}}/keys` once, then values → out: an address, unless it could lead elsewhere.
 //! May use: regex-syntax, to see which values a group of a pattern can take. Pure.
-//! What may stand in an address is changed here; which claims fill it, in `verifier.rs`.
+//! Changed here: what may stand in an address; which claims fill it, in `verifier.rs`.
 
 use regex_syntax::ast::parse::Parser;
 use regex_syntax::ast::{Ast, GroupKind};

@@ -1,7 +1,7 @@
 //! Documents of keys (JWK Set, RFC 7517 §5) and the keys in them (RFC 7518 §6, RFC 8037 §2).
 //! In: a document → out: keys by their `kid`; then a signed text with its signature → valid or the fault.
 //! May use: serde_json, base64, jsonwebtoken and aws-lc. Pure; unknown members are left out, as §5 advises.
-//! Types of keys are changed here; `cache.rs` decides where documents come from and how long they are valid.
+//! Changed here: types of keys; `cache.rs` decides where documents come from and how long they are valid.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Options of `fanwire bench`.
 //! In: arguments → out: parsed options with their defaults.
 //! Uses clap. Never: reads files.
-//! An option is changed here; what it does is in the crate `load`.
+//! Changed here: an option; what it does is in the crate `load`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Options of `fanwire doctor`.
 //! In: arguments → out: parsed options with their defaults.
 //! Uses clap. Never: reads files.
-//! An option is changed here; what it does is in `doctor`.
+//! Changed here: an option; what it does is in `doctor`.
 
 use clap::Args;
 

@@ -1,7 +1,7 @@
 //! Options of `fanwire publish`.
 //! In: arguments → out: parsed options with their defaults.
 //! Uses clap. Never: reads files.
-//! An option is changed here; what it does is in `publish`.
+//! Changed here: an option; what it does is in `publish`.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! Options of `fanwire upgrade`.
 //! In: arguments → out: parsed options.
 //! Uses clap. Never: reads files.
-//! An option is changed here; what it does is in `upgrade`.
+//! Changed here: an option; what it does is in `upgrade`.
 
 use std::path::PathBuf;
 

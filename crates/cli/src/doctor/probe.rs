@@ -1,7 +1,7 @@
 //! Probes of `fanwire doctor`: opens the transports of a server as clients do, and measures.
 //! In: an address and options → out: observations, or why nothing could be observed.
 //! Uses the HTTP client of `tls`. Never: a judgement of what it sees.
-//! A step of the visit is changed here; what a step's result means is in `rules`.
+//! Changed here: a step of the visit; what a step's result means is in `rules`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -1,7 +1,7 @@
 //! Rules of `fanwire doctor`: which observation is a fault, and which one.
 //! In: observations → out: findings, the most urgent first.
 //! Pure. Never: sockets, a clock; lines that mend a fault are in `remedies`.
-//! A rule or a limit is changed here.
+//! Changed here: a rule or a limit.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The syntax of `.env` files, as Centrifugo reads them (godotenv).
 //! In: the text of a file → out: its variables, or the line that is none.
 //! Uses text alone. Never: the environment of the process.
-//! Quotes, escapes and comments are changed here; which file is read is decided in `environment`.
+//! Changed here: quotes, escapes and comments; which file is read is decided in `environment`.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Log lines as flat JSON objects: `time`, `level`, `message` and the fields of the event.
 //! In: an event → out: one line.
 //! Uses serde_json for values. Never: where lines are written.
-//! Names and order of the fields are changed here.
+//! Changed here: names and order of the fields.
 
 use std::fmt::{self, Debug};
 

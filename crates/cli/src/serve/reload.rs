@@ -1,7 +1,7 @@
 //! The reload of the configuration on SIGHUP.
 //! In: file, environment and flags, read again → out: a server with the new values, and log lines that name their keys.
 //! Uses `fanwire_config` and `fanwire::Server`. Never: signals, values in log lines.
-//! The log lines of a reload are changed here; which keys can change is decided in `fanwire_config`.
+//! Changed here: the log lines of a reload; which keys can change is decided in `fanwire_config`.
 
 use anyhow::{Result, bail};
 use fanwire::Server;

@@ -1,7 +1,7 @@
 //! A server API over gRPC that has no key.
 //! In: a filled `Config` → out: a remark, unless something else guards the port.
 //! Uses the address as it is written. Never: resolves a name.
-//! What guards a port is changed here; sections `tls` that lack something are found in `tls`.
+//! Changed here: what guards a port; sections `tls` that lack something are found in `tls`.
 
 use super::{Config, RuleResult, Severity, is_loopback};
 use crate::options::GrpcApiOptions;

@@ -1,7 +1,7 @@
 //! Secrets that are short enough to be guessed.
 //! In: a filled `Config` → out: a remark for each.
 //! Uses their lengths alone. Never: shows a secret.
-//! Which secrets are checked is changed here; a secret that is a placeholder is found in `apply`.
+//! Changed here: which secrets are checked; a secret that is a placeholder is found in `apply`.
 
 use super::{Config, Remark, Severity};
 

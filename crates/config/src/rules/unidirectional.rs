@@ -1,7 +1,7 @@
 //! Statuses that unidirectional streams answer refused connects with: they must exist, as must the codes.
 //! In: a filled `Config` → out: a remark for each that does not.
 //! Uses nothing. Never: codes of disconnects, which `fanwire_policy` checks.
-//! The range of statuses is changed here.
+//! Changed here: the range of statuses.
 
 use super::{Config, Remark, Severity};
 

@@ -1,7 +1,7 @@
 //! Compiles `ChannelOptions` into `ChannelRules` and rejects invalid options.
 //! In: options from the configuration → out: the compiled rules, or every `OptionsError`.
 //! May use: regex. Runs at start and reload only, so it may allocate.
-//! Limits of names, patterns and boundaries are changed here; `channel.rs` applies them to a channel name.
+//! Changed here: limits of names, patterns and boundaries; `channel.rs` applies them to a channel name.
 
 use fanwire_auth::{OptionsError, compile};
 use fanwire_broker::DeliveryClass;

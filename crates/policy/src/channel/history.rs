@@ -1,7 +1,7 @@
 //! Which settings of history are valid together (Centrifugo v6 `history_size`, `history_ttl`, `history_meta_ttl`).
 //! In: one namespace with the global settings filled in → out: every `OptionsError`.
 //! May use: the options only. Never streams; `broker/` implements them.
-//! A rule between keys is changed here; limits of single keys are in the server's config table.
+//! Changed here: a rule between keys; limits of single keys are in the server's config table.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Permissions to subscribe, publish, read history and presence, as in Centrifugo v6; formats of data (protocol §16).
 //! In: the requesting user, the namespace, the name → out: a decision or the error code of the reply.
 //! May use: fanwire-protocol. Pure functions; never looks into tokens or at the state of a connection.
-//! Order of the rules is changed here; `channel.rs` parses names, `fanwire_auth` checks tokens.
+//! Changed here: order of the rules; `channel.rs` parses names, `fanwire_auth` checks tokens.
 
 use fanwire_protocol::{ErrorCode, is_json, is_json_object, nests_too_deep};
 

@@ -1,7 +1,7 @@
 //! Personal channels (`client.subscribe_to_user_personal_channel`): one channel of the server for each user, such as `#42`.
 //! In: a user id, or a name of a channel → out: the name of the user's channel, or the namespace that the name belongs to.
 //! May use: the rules of namespaces. Never allocates to recognise a name, never knows connections.
-//! Which users have one is changed here; the subscription is made in `command/connect.rs`.
+//! Changed here: which users have one; the subscription is made in `command/connect.rs`.
 
 use fanwire_protocol::ErrorCode;
 

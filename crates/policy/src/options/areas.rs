@@ -1,7 +1,7 @@
 //! Places in the channels of one namespace (`area_tile_size`, `area_tiles_max`).
 //! In: values from the configuration table → out: the same data.
 //! May use: nothing. Never checks anything: that is `channel/build.rs`.
-//! Defaults are changed here; the geometry is in `fanwire_area`.
+//! Changed here: defaults; the geometry is in `fanwire_area`.
 
 /// The tiles of channels with places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

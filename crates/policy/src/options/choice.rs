@@ -1,7 +1,7 @@
 //! Keys whose values are words: compression policy, recovery mode, data format.
 //! In: the word in the configuration → out: the choice.
 //! May use: nothing. Never implements a choice.
-//! Words are changed here; the first one of each is the default.
+//! Changed here: words; the first one of each is the default.
 
 /// How the publications of a namespace are compressed for clients that negotiated compression (`compression`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 //! that are delivered with them (`batch_max_size`, `batch_max_delay`).
 //! In: values from the configuration table → out: the same data, shared by all broadcasts of the namespace.
 //! May use: nothing. Never checks anything: that is `channel/build.rs`.
-//! Defaults are changed here; the queue of a connection is in `fanout`, batches are in `hub/batches.rs`.
+//! Changed here: defaults; the queue of a connection is in `fanout`, batches are in `hub/batches.rs`.
 
 use std::time::Duration;
 

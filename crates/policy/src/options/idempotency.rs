@@ -1,7 +1,7 @@
 //! Idempotency keys of clients in one namespace (`client_idempotency_field`, `client_idempotency_ttl`).
 //! In: values from the configuration table → out: the same data.
 //! May use: nothing. Never checks anything: that is `channel/build.rs`.
-//! Defaults are changed here; who owns a key is in the node's `command/publish.rs`.
+//! Changed here: defaults; who owns a key is in the node's `command/publish.rs`.
 
 use std::time::Duration;
 

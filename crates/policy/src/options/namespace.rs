@@ -1,7 +1,7 @@
 //! Options of one namespace (Centrifugo v6 `channel.namespaces[NAME].*`), and values derived from several of them.
 //! In: values from the configuration table → out: the same data, and the effective policy and retention.
 //! May use: nothing. Never checks anything: that is `channel/build.rs`.
-//! Defaults are changed here; the values of a key are in `choice.rs`.
+//! Changed here: defaults; the values of a key are in `choice.rs`.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Tests of requests to small servers on loopback: complete and incomplete responses, limits, TLS.
 //! In: the bytes of a server → out: the body, or the error's text.
 //! Uses tokio's sockets on the server side, so that errors of hyper are found; certificates of `tests/keys`.
-//! Expectations are changed here; which statuses a caller accepts is tested with the caller.
+//! Changed here: expectations; which statuses a caller accepts is tested with the caller.
 
 use std::sync::Arc;
 

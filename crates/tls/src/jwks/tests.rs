@@ -1,7 +1,7 @@
 //! Tests of what counts as a document: statuses and attempts.
 //! In: responses of a small server on loopback → out: the document, or the error's text.
 //! Uses tokio's sockets on the server side. Limits of a request and TLS are tested in `tls`.
-//! Expectations are changed here; the parsing of documents is tested in `auth`.
+//! Changed here: expectations; the parsing of documents is tested in `auth`.
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -1,7 +1,7 @@
 //! Gap coding: context for each client, and one parse for all of them.
 //! In: messages, a depth, and how many channels a client has → out: deliveries.
 //! Uses the engine's history and subscription window as the fan-out does. Never: state of a client beyond them.
-//! Messages of a client's other channels are changed here; the engine codes gaps.
+//! Changed here: messages of a client's other channels; the engine codes gaps.
 
 use std::collections::VecDeque;
 use std::time::Duration;

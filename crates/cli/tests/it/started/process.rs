@@ -1,7 +1,7 @@
 //! Processes of one test: a Redis, the server, and the folder with their files.
 //! In: commands → out: addresses; a process ends with its value.
 //! Uses the machine's Redis or the one that `FANWIRE_REDIS_SERVER` names. Never: ports that somebody chose.
-//! How a process is started and stopped is changed here.
+//! Changed here: how a process is started and stopped.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};

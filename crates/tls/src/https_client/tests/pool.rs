@@ -1,7 +1,7 @@
 //! Tests of connections between requests: reuse, how many are kept, HTTP/2, what a dropped request leaves.
 //! In: requests to small servers on loopback → out: responses, counts of connections.
 //! Uses hyper's server, with certificates of `tests/keys`, and plain sockets where a server misbehaves.
-//! Expectations are changed here; responses and certificates are tested in the parent module.
+//! Changed here: expectations; responses and certificates are tested in the parent module.
 
 use std::{
     convert::Infallible,
