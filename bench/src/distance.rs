@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
@@ -119,33 +119,40 @@ impl<T> OfEach<T> {
 }
 
 impl Distance {
-    /// Always true: the list shows figures and judges none.
+    /// Whether each row was measured. The list shows figures and judges none; an old build may lack what a row needs.
     ///
     /// # Errors
-    /// A server that does not start, or anything wrong that a subscriber or a caller receives.
+    /// Never: a row that fails is a line of the list.
     pub fn run(self) -> Result<bool> {
         machine::raise_descriptor_limit();
         println!(
             "distance: medians of {} rounds by turns, {} s of deliveries; server on core {}, generator on core {}; a ratio above 1 is in favour of now\n\n{HEADER}",
             self.rounds, self.seconds, self.setup.server_core, self.setup.generator_core
         );
+        let mut is_complete = true;
         for row in Row::value_variants() {
             if !self.only.is_empty() && !self.only.contains(row) {
                 continue;
             }
-            let mut rounds = Vec::new();
-            for _ in 0..self.rounds {
-                // A thread for each, because rows differ in the cores that a server gets from it.
-                let joined = thread::scope(|scope| scope.spawn(|| self.measure(*row)).join());
-                let round = joined.expect("the thread of a row does not panic");
-                rounds.push(round.with_context(|| format!("{row:?}"))?);
-            }
-            for line in 0..rounds[0].len() {
-                let figures: Vec<_> = rounds.iter().map(|round| &round[line]).collect();
-                print_line(&figures);
+            match self.rounds(*row) {
+                Ok(rounds) => print_lines(&rounds),
+                Err(error) => {
+                    println!("{row:?}: not measured: {error:#}");
+                    is_complete = false;
+                }
             }
         }
-        Ok(true)
+        Ok(is_complete)
+    }
+
+    /// The figures of each round of a row.
+    fn rounds(&self, row: Row) -> Result<Vec<Vec<Figure>>> {
+        let round = |_| {
+            // A thread for each, because rows differ in the cores that a server gets from it.
+            let joined = thread::scope(|scope| scope.spawn(|| self.measure(row)).join());
+            joined.expect("the thread of a row does not panic")
+        };
+        (0..self.rounds).map(round).collect()
     }
 
     /// Measures both builds, one after the other.
@@ -223,6 +230,13 @@ impl Distance {
 const FLOOR: Deliveries = Deliveries { channels: 1, subscribers: 10, has_bare: true, ..TEN_EACH };
 const SIXTY: Deliveries =
     Deliveries { subscribers: 500, outstanding: 1, rate: Some(60.0), ..FLOOR };
+
+fn print_lines(rounds: &[Vec<Figure>]) {
+    for line in 0..rounds[0].len() {
+        let figures: Vec<_> = rounds.iter().map(|round| &round[line]).collect();
+        print_line(&figures);
+    }
+}
 
 /// Prints the medians of the rounds of one line; ratios are medians of those of each round.
 fn print_line(rounds: &[&Figure]) {
