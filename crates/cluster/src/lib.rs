@@ -27,6 +27,7 @@ use parking_lot::Mutex;
 
 pub use control::{ConnectionSelector, ServerSubscribe, ServerSubscription};
 use message::NodeMessage;
+pub use message::{AddressConnections, UsageReport, UserPublications};
 pub use message::{ControlCommand, EmulationCommand, SendAwayCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
 pub use question::{Question, ReceivedQuestion, SurveyKind};
@@ -99,6 +100,10 @@ pub enum Task {
     ReceiveOccupancy {
         from: String,
         report: OccupancyReport,
+    },
+    LearnUsage {
+        from: String,
+        report: UsageReport,
     },
 }
 
@@ -253,6 +258,7 @@ impl Cluster {
                 done.into_iter().for_each(Survey::end);
                 Task::Nothing
             }
+            ControlCommand::Usage(report) => Task::LearnUsage { from, report },
             command => {
                 let is_new = number == 0 || table.is_new_command(from, number, now);
                 if is_new { Task::Execute(command) } else { Task::Nothing }
@@ -292,6 +298,11 @@ impl Cluster {
     /// Sends a message about occupied channels to one node or to all. A lost one is noticed by its receiver.
     pub fn send_occupancy(&self, to: Option<&str>, report: OccupancyReport) {
         drop(self.send(to, ControlCommand::Occupancy(report)));
+    }
+
+    /// Sends what clients of this node use to all other nodes. A lost one is not repeated.
+    pub fn send_usage(&self, report: UsageReport) {
+        drop(self.send(None, ControlCommand::Usage(report)));
     }
 
     /// Whether there may be other nodes.

@@ -22,7 +22,7 @@ pub(crate) struct NodeMessage {
     /// `None` in a question, whose field is one of another number.
     #[prost(
         oneof = "ControlCommand",
-        tags = "2, 3, 4, 5, 7, 8, 9, 11, 12, 16, 17, 18, 19, 21, 23, 25"
+        tags = "2, 3, 4, 5, 7, 8, 9, 11, 12, 16, 17, 18, 19, 21, 23, 25, 26"
     )]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
@@ -71,6 +71,9 @@ pub enum ControlCommand {
     /// A node of an older version does nothing.
     #[prost(message, tag = "25")]
     SendAway(SendAwayCommand),
+    /// A node of an older version does nothing.
+    #[prost(message, tag = "26")]
+    Usage(UsageReport),
 }
 
 /// State of a node, sent every 3 s.
@@ -169,6 +172,38 @@ pub struct SendAwayCommand {
     /// Clients a second; 0 = as the options of the node say.
     #[prost(uint32, tag = "3")]
     pub rate: u32,
+}
+
+/// What clients of a node used since its last report, and the connections that it has now, sent once a second if there is some.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct UsageReport {
+    #[prost(message, repeated, tag = "1")]
+    pub publications: Vec<UserPublications>,
+    #[prost(message, repeated, tag = "2")]
+    pub addresses: Vec<AddressConnections>,
+}
+
+/// Publishes of a user in a namespace that count against a limit.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct UserPublications {
+    /// "" = channels without a namespace.
+    #[prost(string, tag = "1")]
+    pub namespace: String,
+    /// "" = all users.
+    #[prost(string, tag = "2")]
+    pub user: String,
+    #[prost(uint32, tag = "3")]
+    pub count: u32,
+}
+
+/// Connections of an address.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct AddressConnections {
+    /// As text; of IPv6 the network of 64 bits.
+    #[prost(string, tag = "1")]
+    pub address: String,
+    #[prost(uint32, tag = "2")]
+    pub connections: u32,
 }
 
 /// Commands of a client of the receiving node that came to another node (client protocol §24).

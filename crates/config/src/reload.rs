@@ -229,7 +229,7 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 74] = [
+const CAN_CHANGE: [&str; 76] = [
     "channel.history_meta_ttl",
     "channel.max_length",
     NAMESPACES,
@@ -245,6 +245,8 @@ const CAN_CHANGE: [&str; 74] = [
     "client.connection_rate_limit",
     "client.disallow_anonymous_connection_tokens",
     "client.history_max_publication_limit",
+    "client.limits.address_connections.dry_run",
+    "client.limits.address_connections.limit",
     "client.rate_limit.client_command.interval",
     "client.rate_limit.client_command.limit",
     "client.rate_limit.refusal.interval",

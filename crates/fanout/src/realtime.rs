@@ -11,12 +11,16 @@ mod response;
 #[cfg(test)]
 mod testing;
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Instant,
+};
 
 use fanwire_node::{
-    Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hub, HubCounters, Inbox, MovedSubscription,
-    Node, Notice, Outbox, ShardId, SubscriptionIndex, broker::Position, can_move,
-    choose_departures,
+    Broadcast, ConnectionKey, DeliveryCounters, DeltaMode, EncodeJob, Hub, HubCounters, Inbox,
+    MovedSubscription, Node, Notice, Outbox, ShardId, SubscriptionIndex, broker::Position,
+    can_move, choose_departures,
 };
 use fanwire_protocol::{
     Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, bare_push, encode_disconnect_push, join,
@@ -33,7 +37,7 @@ use crate::compression::{Contexts, PreparedBroadcast, TextKind};
 use crate::event;
 use fanwire_shard::{
     Application, CloseCause, Compression, Connection, ConnectionWriter, EmbeddedPublication,
-    PeerFormat, ReceivedMessage, SendAway, SlotKey, Transport, WindowIndex,
+    PeerFormat, Place, ReceivedMessage, SendAway, SlotKey, Transport, WindowIndex,
 };
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
@@ -56,6 +60,8 @@ pub struct RealtimeCounters {
     pub hub: Arc<HubCounters>,
     /// Counters of waiting publications, by namespace.
     pub backlogs: Arc<[BacklogCounters]>,
+    /// Deliveries by namespace.
+    pub deliveries: Arc<[DeliveryCounters]>,
 }
 
 /// The shards of a Fanwire server.
@@ -114,7 +120,11 @@ impl Realtime {
     }
 
     pub fn counters(&self) -> RealtimeCounters {
-        RealtimeCounters { hub: self.hub.counters().clone(), backlogs: self.backlogs.counters() }
+        RealtimeCounters {
+            hub: self.hub.counters().clone(),
+            backlogs: self.backlogs.counters(),
+            deliveries: self.hub.deliveries().clone(),
+        }
     }
 
     /// Runs one step of the hub, then sends the messages that it left in the batch.
@@ -271,6 +281,11 @@ impl Application for Realtime {
 
     fn adopt(&mut self, key: SlotKey, saved: &[u8], now: Instant) -> bool {
         self.hub.adopt(connection(key), saved, now)
+    }
+
+    fn place_of(&self, address: Option<IpAddr>) -> Option<Place> {
+        let place = self.node.usage().addresses().adopt(address);
+        place.map(|place| Box::new(place) as Place)
     }
 
     fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {

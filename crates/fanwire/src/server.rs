@@ -140,7 +140,7 @@ impl Server {
         reloaded.map_err(StartError::Options)?;
         self.tls.replace(certificates);
         self.node.connections().rebalancing().configure(config.cluster.rebalance);
-        let limits = start::limits(config, Some(&self.limits.read()));
+        let limits = start::limits(config, &self.node, Some(&self.limits.read()));
         *self.limits.write() = Arc::new(limits);
         self.apis.set_keys(config);
         Ok(())

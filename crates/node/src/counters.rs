@@ -68,6 +68,21 @@ pub struct HubCounters {
     disconnects: [Counter; Disconnect::ALL.len() + 1],
 }
 
+/// Live publications of one namespace that were handed to subscribers.
+#[derive(Debug, Default)]
+pub struct DeliveryCounters {
+    pub publications: Counter,
+    /// Bytes of their payloads, before any compression.
+    pub bytes: Counter,
+}
+
+impl DeliveryCounters {
+    pub(crate) fn count(&self, deliveries: u64, payload_bytes: usize) {
+        self.publications.add(deliveries);
+        self.bytes.add(deliveries * payload_bytes as u64);
+    }
+}
+
 impl HubCounters {
     /// Connected clients by transport and SDK.
     pub fn clients(&self) -> impl Iterator<Item = ([&'static str; 2], u64)> {

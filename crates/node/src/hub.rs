@@ -26,12 +26,13 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use fanwire_policy::NodeSettings;
+use fanwire_policy::channel::NamespaceId;
 use fanwire_protocol::{
     Disconnect, Encoding, Reply, UnsubscribeCode, encode_reply, encode_unsubscribe_push,
 };
 
 use crate::command::CommandContext;
-use crate::counters::HubCounters;
+use crate::counters::{DeliveryCounters, HubCounters};
 use crate::deadlines;
 use crate::flight_log;
 use crate::index::{SubscriptionIndex, SubscriptionKey};
@@ -61,6 +62,8 @@ pub struct Hub {
     /// Settings of the last command; a reload replaces them.
     settings: Arc<NodeSettings>,
     session_table: SessionTable,
+    /// Deliveries of this shard by number of the namespace.
+    deliveries: Arc<[DeliveryCounters]>,
     batches: Batches,
     /// Buffer for encoding one message; its capacity stays between turns up to `SCRATCH_BYTES_MAX`.
     scratch: Vec<u8>,
@@ -78,11 +81,13 @@ impl Hub {
     pub fn new(node: Arc<Node>, shard: ShardId) -> Self {
         let settings = node.settings();
         let session_table = SessionTable::new(shard);
+        let namespaces = 0..NamespaceId::count(&node.options().channel);
         let batches = Batches::default();
         Self {
             node,
             settings,
             session_table,
+            deliveries: namespaces.map(|_| DeliveryCounters::default()).collect(),
             batches,
             scratch: Vec::new(),
             publish_replies: Vec::new(),
@@ -252,6 +257,11 @@ impl Hub {
     /// Counters, readable from any thread.
     pub fn counters(&self) -> &Arc<HubCounters> {
         &self.session_table.counters
+    }
+
+    /// Its deliveries by number of the namespace, readable from any thread.
+    pub fn deliveries(&self) -> &Arc<[DeliveryCounters]> {
+        &self.deliveries
     }
 
     /// The context of a command that begins or continues now.

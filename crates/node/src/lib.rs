@@ -118,10 +118,11 @@ pub use fanwire_policy::hooks;
 pub use fanwire_policy::options::{self, Options};
 pub use fanwire_policy::recovery::Unrecovered;
 pub use fanwire_policy::shared_poll;
+pub use fanwire_policy::{AddressFull, AddressPlace, Addresses, ExceededCounts};
 pub use fanwire_policy::{DEBUG_FOR_TARGET, DebugSubject, TokenBucket};
 
 pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
-pub use counters::{CommandKind, HubCounters, TokenErrorKind};
+pub use counters::{CommandKind, DeliveryCounters, HubCounters, TokenErrorKind};
 pub use encode_job::EncodeJob;
 pub use fanwire_broker::{
     DebugForCommand, OccupancyReport, Renewal, RevocationChange, RevocationKind, UserStatus,
@@ -138,8 +139,9 @@ pub use last_event_id::LastEventId;
 pub use meters::Meters;
 pub use node::{
     BrokerFactory, ChannelPublisher, Channels, ConnectionCommands, Counts, Diagnostics,
-    KeepClosedLog, Maps, Node, NodeLog, NodeParts, Page, ReadError, ReadPermit, ReadRequest,
-    Rebalancing, RefusalLevel, RevocationError, Revocations, SharedPolls, Users, is_key, questions,
+    KeepClosedLog, Maps, NamespaceUsage, Node, NodeLog, NodeParts, Page, ReadError, ReadPermit,
+    ReadRequest, Rebalancing, RefusalLevel, RevocationError, Revocations, SharedPolls, Usage,
+    Users, is_key, questions,
 };
 pub use notice::{Inbox, Notice};
 pub use outbox::Outbox;

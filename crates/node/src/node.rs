@@ -15,6 +15,7 @@ mod readers;
 mod rebalancing;
 mod revocations;
 mod shared_polls;
+mod usage;
 mod users;
 
 use std::sync::Arc;
@@ -49,6 +50,7 @@ pub use rebalancing::Rebalancing;
 pub use revocations::{RevocationError, Revocations};
 pub use shared_polls::SharedPolls;
 pub(crate) use shared_polls::is_polled;
+pub use usage::{NamespaceUsage, Usage};
 pub use users::Users;
 
 /// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time is a parameter.
@@ -176,6 +178,7 @@ impl Node {
             },
             revocations: Revocations::new(Arc::clone(&router), parts.revocations),
             channels: Channels {
+                usage: Usage::new(Arc::clone(&settings), &options),
                 settings,
                 clock: Clock::new(now, unix_ms),
                 broker,
@@ -240,12 +243,14 @@ impl Node {
         prepare: impl Fn(NamespaceId, &Namespace),
     ) -> Result<(), OptionsError> {
         let debug_for = options.debug_for.clone();
+        let address_limit = options.client.address_connections;
         self.channels.settings.reload(options, |settings| {
             self.channels.router.deliver_as(settings.namespaces())?;
             settings.namespaces().for_each(|(id, namespace)| prepare(id, namespace));
             Ok(())
         })?;
         self.diagnostics.debug_list.configure(&debug_for);
+        self.usage().addresses().configure(address_limit);
         Ok(())
     }
 
@@ -281,6 +286,7 @@ impl Node {
         self.diagnostics.hot_channels().tick(now);
         self.diagnostics.debug_list.tick(unix);
         self.summaries.tick(now, self.options.info_metrics_aggregate_interval);
+        self.usage().tick(&self.cluster, self.clock(), now);
         if self.cluster.tick(now) {
             self.introduce(now);
         }
@@ -368,6 +374,11 @@ impl Node {
     /// The statuses of users.
     pub fn users(&self) -> &Users {
         &self.users
+    }
+
+    /// What tenants use.
+    pub fn usage(&self) -> &Usage {
+        &self.channels.usage
     }
 
     /// Blocked users and revoked tokens.

@@ -187,7 +187,7 @@ fn usual_cause(command: Option<CommandKind>, code: u32) -> &'static str {
         }
         (_, 110) => "the token expired before the command was executed",
         (_, 111) => {
-            "more commands than client.rate_limit, publish_rate_limit or subscribe_rate_limit allow"
+            "more commands than client.rate_limit, publish_rate_limit, subscribe_rate_limit or limits of the namespace allow"
         }
         (_, 112) => "the publications after the client's position are no longer stored",
         (_, 4000..=4999) => "the backend, or a hook of the program, ended the connection",

@@ -3,13 +3,17 @@
 //! Uses: options and times. Never: sessions, replies; `command/rates.rs` decides what a refusal means to a client.
 //! Changed here: what is stored per connection. `command/rates.rs` decides which commands count.
 
+mod addresses;
 mod bucket;
+mod shared_rates;
 
 use smallvec::SmallVec;
 
 use crate::channel::NamespaceId;
 use crate::options::Rate;
+pub use addresses::{AddressFull, AddressPlace, Addresses, ExceededCounts};
 pub use bucket::TokenBucket;
+pub use shared_rates::{SharedRates, TakenTokens, Tenant};
 
 /// The buckets of the connections of one shard, by connection index.
 ///

@@ -81,6 +81,8 @@ pub struct ClientOptions {
     pub queue_max_size: usize,
     /// Most connections of a user on this node; 0 = unlimited. A further one is closed with 3504.
     pub user_connection_limit: usize,
+    /// Connections of one client address; a further one gets 429.
+    pub address_connections: AddressLimit,
     /// Rate limit of commands per connection; above it error 111. Connect, unsubscribe and commands without a reply do not count.
     pub command_rate: Rate,
     /// Refusals with 111 per connection; then 3509.
@@ -179,6 +181,41 @@ impl Rate {
         }
         Ok(())
     }
+}
+
+/// A rate of a tenant on all nodes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TenantRate {
+    /// 0 = no limit; at most [`Rate::LIMIT_MAX`].
+    pub limit: u32,
+    /// At least a second.
+    pub interval: Duration,
+    /// What is above it is counted and not refused.
+    pub dry_run: bool,
+}
+
+impl TenantRate {
+    pub fn rate(self) -> Rate {
+        Rate { limit: self.limit, interval: self.interval }
+    }
+}
+
+/// `limits.*` of a namespace: publish commands in it on all nodes; more → 111.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceLimits {
+    /// Those of one user; the anonymous one has no such limit.
+    pub user_publish: TenantRate,
+    /// Those of all clients.
+    pub publish: TenantRate,
+}
+
+/// `client.limits.address_connections.*`: connections of one client address on all nodes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AddressLimit {
+    /// Most connections; 0 = no limit.
+    pub limit: u32,
+    /// What is above it is counted and not refused.
+    pub dry_run: bool,
 }
 
 /// `rpc.*`: a method that the server answers with an empty result, and the event proxies of the others.
@@ -299,6 +336,7 @@ impl Default for ClientOptions {
             concurrency: 0,
             queue_max_size: 1_048_576,
             user_connection_limit: 0,
+            address_connections: AddressLimit::default(),
             command_rate: Rate::default(),
             refusal_rate: Rate { limit: 200, interval: Duration::from_secs(10) },
             connect_include_server_time: false,
@@ -318,6 +356,13 @@ impl Default for ClientOptions {
 impl Default for Rate {
     fn default() -> Self {
         Self { limit: 0, interval: Duration::from_secs(1) }
+    }
+}
+
+impl Default for TenantRate {
+    fn default() -> Self {
+        let Rate { limit, interval } = Rate::default();
+        Self { limit, interval, dry_run: false }
     }
 }
 

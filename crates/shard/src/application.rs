@@ -3,12 +3,13 @@
 //! Uses the shard's keys and the `ConnectionWriter`; never sees a socket, a frame header or another shard.
 //! Changed here: the contract itself. Fanwire's application is `realtime` in `fanout`; an echo server is the example `echo` of `edge`.
 
-use std::time::Instant;
+use std::{net::IpAddr, time::Instant};
 
 use super::{
     connection::{CloseCause, SlotKey},
     connection_writer::ConnectionWriter,
     inbox::SendAway,
+    new_connection::Place,
 };
 
 /// A data message of the peer, assembled, unmasked and inflated.
@@ -87,6 +88,10 @@ pub trait Application: 'static {
     /// Opens a connection with a state that another program saved. `false` if the state is not understood; the connection is closed then.
     fn adopt(&mut self, _key: SlotKey, _saved: &[u8], _now: Instant) -> bool {
         false
+    }
+    /// A place in what the application counts by address, for a connection with a saved state.
+    fn place_of(&self, _address: Option<IpAddr>) -> Option<Place> {
+        None
     }
     /// The server stops, or sends a client away: closes an open connection.
     fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {

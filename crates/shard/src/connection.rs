@@ -16,7 +16,7 @@ use super::{
     budget::Reservation,
     decode_failures::Peer,
     dedicated::Context,
-    new_connection::Permit,
+    new_connection::{Permit, Place},
     queue::Queue,
     tls::TlsSession,
     transport::{Framing, Transport},
@@ -93,6 +93,8 @@ pub(super) struct RareParts {
     pub(super) shadow: Option<Box<Shadow>>,
     /// Address of the peer, if that of the socket is another one.
     pub(super) address: Option<SocketAddr>,
+    /// Its place in what the application counts.
+    pub(super) _place: Option<Place>,
 }
 
 /// Encoding, transport and compression of a peer. Peers of equal format get the same frame, if it refers to nothing.

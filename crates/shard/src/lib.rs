@@ -63,7 +63,7 @@ pub use framer::Framer;
 pub use freeze::{ConnectionSink, GIVEN_MAX, MovableConnections, MovedConnections};
 use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, SendAway, ShardMessage, Stop};
-pub use new_connection::{NewConnection, Permit};
+pub use new_connection::{NewConnection, Permit, Place};
 pub use queue::{BorrowedFrame, Frame};
 pub use shard_socket::ShardSocket;
 pub use socket_tasks::SocketTask;

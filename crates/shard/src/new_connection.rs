@@ -4,6 +4,7 @@
 //! Changed here: what a connection knows from its request. The limit of connections is set where permits are asked for.
 
 use std::{
+    any::Any,
     net::SocketAddr,
     sync::{
         Arc,
@@ -41,7 +42,12 @@ pub struct NewConnection<H> {
     pub opening: H,
     /// Counts the connection while it exists.
     pub permit: Permit,
+    /// Counts it elsewhere, too.
+    pub place: Option<Place>,
 }
+
+/// A place in what an application counts; dropping it frees the place.
+pub type Place = Box<dyn Any + Send + Sync>;
 
 impl<H> NewConnection<H> {
     /// A WebSocket in JSON without compression, on a socket that has the peer's address.
@@ -59,6 +65,7 @@ impl<H> NewConnection<H> {
             message: Vec::new(),
             opening,
             permit,
+            place: None,
         }
     }
 }

@@ -425,6 +425,9 @@ impl<A: Application> Turn<A> {
         if new.address.is_some() {
             connection.rare_mut().address = new.address;
         }
+        if new.place.is_some() {
+            connection.rare_mut()._place = new.place;
+        }
         connection.is_binary = is_binary;
         connection.peer = new.peer;
         connection.transport = transport;

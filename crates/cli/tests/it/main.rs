@@ -20,6 +20,7 @@ mod snapshots;
 mod started;
 mod subscribe;
 mod takeover;
+mod tenants;
 mod tls;
 mod tune;
 

@@ -52,6 +52,16 @@ fn a_check_counts_connections_and_changes_nothing() {
 }
 
 #[test]
+fn connections_that_move_count_for_their_address() {
+    let mut world = World::start("addresses", &["--client.limits.address_connections.limit=4"]);
+    world.connect(3, 1);
+    world.server().upgrade(&[]).expect("it is upgraded");
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let refused = world.request("GET /connection/websocket", upgrade, "");
+    assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
+}
+
+#[test]
 fn a_service_manager_learns_the_process_that_serves() {
     let name = format!("fanwire-takeover-{}", std::process::id());
     let address = SocketAddr::from_abstract_name(&name).expect("a short name");

@@ -60,6 +60,18 @@ rows! { NAMESPACE: Namespace;
         "Fanwire only: most subscribes of one connection in subscribe_rate_interval, 0 for no limit; further ones get 111 and SDKs try again.";
     "subscribe_rate_interval", RATE_INTERVAL, "1s" => [subscribe_rate.interval],
         "Fanwire only: the time in which subscribe_rate_limit comes back.";
+    "limits.user_publish.limit", RATE_LIMIT, "0" => [limits.user_publish.limit],
+        "Fanwire only: most publishes of one user in the interval below, on all connections and nodes, 0 for no limit; further ones get 111; clients without a user have no such limit.";
+    "limits.user_publish.interval", RATE_INTERVAL, "1s" => [limits.user_publish.interval],
+        "Fanwire only: the time in which that limit comes back.";
+    "limits.user_publish.dry_run", SWITCH, "false" => [limits.user_publish.dry_run],
+        "Fanwire only: publishes beyond that limit are counted in metrics, and accepted.";
+    "limits.publish.limit", RATE_LIMIT, "0" => [limits.publish.limit],
+        "Fanwire only: most publishes of all clients together in the interval below, on all nodes, 0 for no limit; further ones get 111; publications of backends do not count.";
+    "limits.publish.interval", RATE_INTERVAL, "1s" => [limits.publish.interval],
+        "Fanwire only: the time in which that limit comes back.";
+    "limits.publish.dry_run", SWITCH, "false" => [limits.publish.dry_run],
+        "Fanwire only: publishes beyond that limit are counted in metrics, and accepted.";
     "allow_history_for_client", SWITCH, "false" => [allow_history_for_client],
         "Every client with a user id may read history.";
     "allow_history_for_subscriber", SWITCH, "false" => [allow_history_for_subscriber],

@@ -58,6 +58,10 @@ rows! { CLIENT: Config;
         "Most connections of this server, 0 for no limit; further ones get 503.";
     "client.user_connection_limit", COUNT, "0" => [client.user_connection_limit],
         "Most connections of one user to this server, 0 for no limit; further ones get 3504.";
+    "client.limits.address_connections.limit", RATE_LIMIT, "0" => [client.limits.address_connections.limit],
+        "Fanwire only: most connections of one client address to all nodes, 0 for no limit; further ones get 429, and of IPv6 a network of 64 bits counts as one address.";
+    "client.limits.address_connections.dry_run", SWITCH, "false" => [client.limits.address_connections.dry_run],
+        "Fanwire only: connections beyond that limit are counted in metrics, and accepted.";
     "client.connection_rate_limit", COUNT, "0" => [client.connection_rate_limit],
         "Most new connections per second, 0 for no limit; further ones get 503.";
     "client.rate_limit.client_command.limit", RATE_LIMIT, "0" => [client.rate_limit.client_command.limit],

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use fanwire_auth::{ClaimLabel, Secret};
-use fanwire_policy::options::{ConnectCodeTransform, PersonalChannelOptions, Rate};
+use fanwire_policy::options::{AddressLimit, ConnectCodeTransform, PersonalChannelOptions, Rate};
 use fanwire_proxy::ProxyOptions;
 use fanwire_tls::TlsOptions;
 
@@ -58,6 +58,7 @@ pub struct ClientSection {
     /// Connections per user on this node; 0 = unlimited. More → 3504.
     pub user_connection_limit: usize,
     pub rate_limit: ClientRateLimits,
+    pub limits: ClientLimits,
     /// Put `time` (Unix ms) into the connect result.
     pub connect_include_server_time: bool,
     /// Without a token the user is "" instead of 3501.
@@ -85,6 +86,13 @@ pub struct ClientRateLimits {
     pub client_command: Rate,
     /// Refusals with 111 per connection; then 3509.
     pub refusal: Rate,
+}
+
+/// `client.limits.*`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientLimits {
+    /// Connections of one client address on all nodes; more get 429.
+    pub address_connections: AddressLimit,
 }
 
 /// `client.token.*` and `client.subscription_token.*`; "" = not set.
@@ -171,6 +179,7 @@ impl From<&ClientSection> for fanwire_policy::options::ClientOptions {
             subscribe_to_user_personal_channel: client.subscribe_to_user_personal_channel.clone(),
             insecure: client.insecure,
             insecure_skip_token_signature_verify: client.insecure_skip_token_signature_verify,
+            address_connections: client.limits.address_connections,
             command_rate: client.rate_limit.client_command,
             refusal_rate: client.rate_limit.refusal,
             token: (&client.token).into(),

@@ -6,6 +6,8 @@
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use fanwire_node::{AddressFull, Addresses};
+use fanwire_shard::Place;
 use fanwire_telemetry::{Repeats, excerpt};
 use parking_lot::RwLock;
 use tracing::field::display;
@@ -36,6 +38,8 @@ pub struct AdmissionLimits {
     /// Maximum number of connections; 0 = no limit.
     pub connection_limit: usize,
     pub rate: Arc<ConnectionRate>,
+    /// Connections by address of the client, with their limit.
+    pub addresses: Arc<Addresses>,
     /// Load under which no client is accepted.
     pub overload: Arc<Overload>,
 }
@@ -49,6 +53,14 @@ impl AdmissionLimits {
     }
 }
 
+/// A client that is admitted.
+#[derive(Debug)]
+pub(crate) struct Admitted<P> {
+    pub(crate) permit: P,
+    /// Its place among the connections of its address, if they are counted.
+    pub(crate) place: Option<Place>,
+}
+
 /// Status and text of a response.
 pub(crate) type StatusAndReason = (StatusCode, &'static str);
 
@@ -57,7 +69,13 @@ impl Admission {
     pub fn open(now: Instant) -> Self {
         let rate = Arc::new(ConnectionRate::new(0, now));
         let overload = Arc::default();
-        let limits = AdmissionLimits { allowed_origins: None, connection_limit: 0, rate, overload };
+        let limits = AdmissionLimits {
+            allowed_origins: None,
+            connection_limit: 0,
+            rate,
+            addresses: Arc::default(),
+            overload,
+        };
         Self {
             limits: limits.shared(),
             allows_own_origin: false,
@@ -77,7 +95,7 @@ impl Admission {
         peer: Option<SocketAddr>,
         now: Instant,
         permit: impl FnOnce(usize) -> Option<P>,
-    ) -> Result<P, StatusAndReason> {
+    ) -> Result<Admitted<P>, StatusAndReason> {
         self.check_origin(headers, peer, now)?;
         let limits = Arc::clone(&self.limits.read());
         if !limits.rate.allows(now) {
@@ -99,18 +117,24 @@ impl Admission {
         peer: Option<SocketAddr>,
         now: Instant,
         permit: impl FnOnce(usize) -> Option<P>,
-    ) -> Result<P, StatusAndReason> {
+    ) -> Result<Admitted<P>, StatusAndReason> {
         let limits = Arc::clone(&self.limits.read());
         if let Some(cause) = limits.overload.cause() {
             self.refuse(cause, peer, now, OVERLOADED);
             return Err((StatusCode::SERVICE_UNAVAILABLE, "this node is overloaded"));
         }
+        let address = peer.map(|peer| peer.ip());
+        let place = limits.addresses.enter(address).map_err(|AddressFull| {
+            self.refuse(Cause::Address, peer, now, ADDRESS_FULL);
+            (StatusCode::TOO_MANY_REQUESTS, "this address has too many connections")
+        })?;
         let (max, cause) = self.limit(limits.connection_limit);
-        permit(max).ok_or_else(|| {
+        let permit = permit(max).ok_or_else(|| {
             let is_limit = cause == Cause::Limit;
             self.refuse(cause, peer, now, if is_limit { FULL } else { OUT_OF_DESCRIPTORS });
             (StatusCode::SERVICE_UNAVAILABLE, "this node has reached its connection limit")
-        })
+        })?;
+        Ok(Admitted { permit, place: place.map(|place| Box::new(place) as Place) })
     }
 
     /// Checks the origin of a request.
@@ -171,7 +195,7 @@ impl Admission {
 
     fn refuse(&self, cause: Cause, peer: Option<SocketAddr>, now: Instant, what: &str) {
         if let Some(repeats) = self.refusals.record(cause, peer, now) {
-            tracing::warn!("refusing clients with 503: {what}{repeats}");
+            tracing::warn!("refusing clients: {what}{repeats}");
         }
     }
 
@@ -223,6 +247,9 @@ const OVERLOADED: &str =
     "the load is above a limit of the section shed; add a node, or raise the limit";
 
 const FULL: &str = "client.connection_limit is reached; raise it, or add a node";
+
+const ADDRESS_FULL: &str = "more connections of one address than client.limits.address_connections.limit; raise it if many users share an \
+                            address";
 
 const OUT_OF_DESCRIPTORS: &str = "the file descriptors for clients are used up, the rest is reserved for the server itself; raise \
                                   the limit of this process (ulimit -Hn, LimitNOFILE= of a unit), or add a node";

@@ -26,6 +26,8 @@ pub enum Cause {
     Rate,
     /// `client.connection_limit` is reached.
     Limit,
+    /// The address has as many connections as `client.limits.address_connections` allows.
+    Address,
     /// The descriptors for clients are used up.
     Descriptors,
     /// More memory is resident than `shed.memory_max` or `shed.memory_percent_max`.
@@ -37,11 +39,12 @@ pub enum Cause {
 }
 
 impl Cause {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Malformed,
         Self::Origin,
         Self::Rate,
         Self::Limit,
+        Self::Address,
         Self::Descriptors,
         Self::Memory,
         Self::Turns,
@@ -55,6 +58,7 @@ impl Cause {
             Self::Origin => "origin",
             Self::Rate => "rate",
             Self::Limit => "limit",
+            Self::Address => "address",
             Self::Descriptors => "descriptors",
             Self::Memory => "memory",
             Self::Turns => "turns",
@@ -95,9 +99,10 @@ impl Refusals {
     }
 }
 
-/// Tells the client of a 503 when to come back (RFC 9110 §10.2.3).
+/// Tells the client of a 503 or 429 when to come back (RFC 9110 §10.2.3, RFC 6585 §4).
 pub(super) fn retry_later(response: &mut Response<String>) {
-    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+    if matches!(response.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS)
+    {
         let seconds = HeaderValue::from_static(RETRY_AFTER_SECONDS);
         response.headers_mut().insert(header::RETRY_AFTER, seconds);
     }

@@ -16,6 +16,7 @@ use fanwire_protocol::Encoding;
 use fanwire_ws::extension;
 
 use super::{
+    admission::Admitted,
     content_coding, cors,
     endpoint::{
         ErrorResponse, RealtimeEndpoint, connect_parameter, is_octet_stream, last_event_id, read,
@@ -65,7 +66,7 @@ impl PlainEndpoint for StreamEndpoint {
         }
         let opened = self
             .admit(head, Some(peer))
-            .and_then(|permit| self.open(head, body.into(), permit, Some(peer)));
+            .and_then(|admitted| self.open(head, body.into(), admitted, Some(peer)));
         Some(match opened {
             Ok(connection) => PlainOutcome::Open(Box::new(connection)),
             Err(response) => PlainOutcome::Refuse(cors::allow(*response, &head.headers)),
@@ -81,13 +82,13 @@ impl StreamEndpoint {
         if head.method == Method::OPTIONS && self.transport.framing() == Framing::Lines {
             return Err(endpoint.preflight(&head.headers, address));
         }
-        let permit = self.admit(&head, address)?;
+        let admitted = self.admit(&head, address)?;
         let body = if head.method == Method::GET {
             Bytes::new()
         } else {
             read(body, self.body_bytes_max).await?
         };
-        let mut connection = self.open(&head, body.into(), permit, address)?;
+        let mut connection = self.open(&head, body.into(), admitted, address)?;
         let exchange = head.extensions.get::<Arc<Exchange>>();
         // Without an exchange the socket is one of a pair.
         connection.address = connection.address.or(address.filter(|_| exchange.is_none()));
@@ -111,7 +112,7 @@ impl StreamEndpoint {
         &self,
         head: &request::Parts,
         address: Option<SocketAddr>,
-    ) -> Result<Permit, ErrorResponse> {
+    ) -> Result<Admitted<Permit>, ErrorResponse> {
         let endpoint = &self.realtime.endpoint;
         self.check_method(&head.method)?;
         if head.method == Method::GET {
@@ -122,8 +123,8 @@ impl StreamEndpoint {
             return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "this node is stopping"));
         }
         let permit = |max| endpoint.shards.permit(max);
-        let permit = endpoint.admission.admit(&head.headers, address, Instant::now(), permit);
-        permit.map_err(|(status, text)| refuse(status, text))
+        let admitted = endpoint.admission.admit(&head.headers, address, Instant::now(), permit);
+        admitted.map_err(|(status, text)| refuse(status, text))
     }
 
     /// How the connection of a request begins.
@@ -131,7 +132,7 @@ impl StreamEndpoint {
         &self,
         head: &request::Parts,
         body: Vec<u8>,
-        permit: Permit,
+        Admitted { permit, place }: Admitted<Permit>,
         address: Option<SocketAddr>,
     ) -> Result<NewConnection<NewSession>, ErrorResponse> {
         let message = if head.method == Method::GET { self.parameter(&head.uri)? } else { body };
@@ -147,6 +148,7 @@ impl StreamEndpoint {
             address: address.filter(|_| is_forwarded(head)),
             head: response_head,
             message,
+            place,
             ..NewConnection::raw(peer, opening, permit)
         })
     }

@@ -14,6 +14,7 @@ use fanwire_shard::{Arrival, NewConnection, Transport};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
+use super::admission::Admitted;
 use super::endpoint::{ErrorResponse, RealtimeEndpoint, read, refuse};
 use crate::accept::{bodies::TrackedBody, forwarded::peer_of, http2, listener::Service};
 
@@ -61,7 +62,7 @@ impl UniGrpcService {
             return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "this node is stopping"));
         }
         let permit = |max| endpoint.shards.permit(max);
-        let permit = endpoint
+        let Admitted { permit, place } = endpoint
             .admission
             .admit(&head.headers, Some(peer), Instant::now(), permit)
             .map_err(|(status, text)| refuse(status, text))?;
@@ -75,6 +76,7 @@ impl UniGrpcService {
             address: Some(peer),
             head: HEAD.to_vec(),
             message,
+            place,
             ..NewConnection::raw(peer_of(&head.headers, Some(peer)), opening.into(), permit)
         };
         let shards = Arc::clone(&endpoint.shards);

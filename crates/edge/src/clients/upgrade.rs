@@ -18,7 +18,7 @@ use hyper::ext::Protocol;
 use hyper_util::rt::TokioIo;
 
 use super::{
-    admission::Admission,
+    admission::{Admission, Admitted},
     refusals::{Cause, retry_later},
 };
 use crate::accept::{
@@ -143,7 +143,7 @@ impl<A: Application> Endpoint<A> {
             return Err(Box::new(refuse_and_close(StatusCode::SERVICE_UNAVAILABLE, STOPPING)));
         }
         let permit = |max| self.shards.permit(max);
-        let permit = self
+        let Admitted { permit, place } = self
             .admission
             .admit(headers, address, Instant::now(), permit)
             .map_err(|(status, text)| Box::new(refuse_and_close(status, text)))?;
@@ -167,6 +167,7 @@ impl<A: Application> Endpoint<A> {
             message,
             opening,
             permit,
+            place,
         };
         let response = switch(accept.as_deref(), subprotocol, agreement);
         Ok((connection, response))

@@ -89,7 +89,7 @@ pub(super) async fn start(
     let running = RunningShards::start(&config, &node, &contexts)?;
     let parts = Parts {
         apis: Apis::new(&config, &node, &consuming),
-        limits: limits(&config, None).shared(),
+        limits: limits(&config, &node, None).shared(),
         handshakes: Handshakes::default(),
         readiness: Arc::default(),
         reloads: Arc::default(),
@@ -265,7 +265,11 @@ async fn open_acme(config: &Config) -> Result<Option<Acme>, StartError> {
 }
 
 /// A rate that does not change keeps what was taken from it.
-pub(super) fn limits(config: &Config, current: Option<&AdmissionLimits>) -> AdmissionLimits {
+pub(super) fn limits(
+    config: &Config,
+    node: &Node,
+    current: Option<&AdmissionLimits>,
+) -> AdmissionLimits {
     let client = &config.client;
     let rate = Arc::new(ConnectionRate::new(client.connection_rate_limit, Instant::now()));
     let rate_now = current.map(|current| &current.rate).filter(|current| current.is_same(&rate));
@@ -273,6 +277,7 @@ pub(super) fn limits(config: &Config, current: Option<&AdmissionLimits>) -> Admi
         allowed_origins: Some(AllowedOrigins::new(&client.allowed_origins)),
         connection_limit: client.connection_limit,
         rate: rate_now.cloned().unwrap_or(rate),
+        addresses: node.usage().addresses().clone(),
         overload: current.map(|current| current.overload.clone()).unwrap_or_default(),
     }
 }

@@ -34,6 +34,7 @@ mod stream;
 mod streams;
 mod streams_compressed;
 mod takeover;
+mod tenants;
 mod tls;
 mod traffic;
 mod uni;

@@ -4,7 +4,7 @@
 //! Changed here: which command counts against which rate. Buckets fill in `limits/bucket.rs`.
 
 use fanwire_policy::options::Namespace;
-use fanwire_policy::{InNamespace, NamespaceAction};
+use fanwire_policy::{InNamespace, NamespaceAction, Tenant};
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
 use super::context::CommandContext;
@@ -28,7 +28,8 @@ impl CommandContext<'_> {
         Err(ErrorCode::TOO_MANY_REQUESTS.into())
     }
 
-    /// The rates of publishes and subscribes in a namespace; refused ones count as well, because they cost as much.
+    /// The rates of publishes and subscribes of the connection in a namespace, and of publishes of its tenants; refused ones count against
+    /// the rates of the connection as well, because they cost as much.
     pub(super) fn limit_in(
         &mut self,
         action: InNamespace,
@@ -39,14 +40,18 @@ impl CommandContext<'_> {
             InNamespace::Publish => namespace.publish_rate,
             InNamespace::Subscribe => namespace.subscribe_rate,
         };
-        if rate.limit == 0 || self.decision.is_some() {
+        let limits_tenants = action == InNamespace::Publish && namespace.limits_tenants();
+        if (rate.limit == 0 && !limits_tenants) || self.decision.is_some() {
             return Ok(()); // a command that begins again was counted
         }
-        let namespace = self.settings.channels.namespace_id(channel);
-        let counted = NamespaceAction { namespace, action };
+        let id = self.settings.channels.namespace_id(channel);
+        let counted = NamespaceAction { namespace: id, action };
         let index = self.key.index;
         let now = self.node.clock().nanos(self.now);
-        if self.session_table.limits.take_in(index, counted, rate, now) {
+        let is_allowed = self.session_table.limits.take_in(index, counted, rate, now);
+        let tenant = Tenant { namespace: id, user: &self.session().user };
+        let usage = self.node.usage();
+        if is_allowed && (!limits_tenants || usage.may_publish(tenant, &namespace.limits, now)) {
             return Ok(());
         }
         let counters = &self.session_table.counters;

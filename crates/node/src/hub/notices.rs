@@ -53,13 +53,15 @@ impl Hub {
         self.end_lost(&lagging, out);
         let moment = self.node.clock().moment(now);
         let hot_channels = self.node.diagnostics().hot_channels();
-        let before = hot_channels.is_on().then(|| self.session_table.counters.deliveries.value());
+        let before = self.session_table.counters.deliveries.value();
         flight_log::deliveries(&self.node, &self.session_table, broadcast);
         let failed = deliver(&mut self.session_table, broadcast, moment, out);
-        if let Some(before) = before {
-            let deliveries = self.session_table.counters.deliveries.value() - before;
+        let deliveries = self.session_table.counters.deliveries.value() - before;
+        if hot_channels.is_on() {
             hot_channels.count_deliveries(broadcast.channel(), deliveries);
         }
+        let usage = &self.deliveries[usize::from(broadcast.namespace().0)];
+        usage.count(deliveries, broadcast.publication().data.len());
         self.end_lost(&failed.lost, out);
         self.disconnect_all(&failed.unreadable, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
     }

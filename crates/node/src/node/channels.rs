@@ -24,6 +24,7 @@ use fanwire_policy::{CurrentSettings, NodeSettings};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 use fanwire_telemetry::HotChannels;
 
+use super::usage::Usage;
 use crate::clock::Clock;
 use crate::deliver::BroadcastRouter;
 use crate::registry::Registry;
@@ -41,6 +42,7 @@ pub struct Channels {
     pub(super) presence: Arc<dyn Presence>,
     /// `client.presence_ttl`.
     pub(super) presence_ttl: Duration,
+    pub(super) usage: Usage,
     /// Publications that were given to the broker.
     pub(super) published: AtomicU64,
     /// Payloads that readers of streams of JSON did not get.

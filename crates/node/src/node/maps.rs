@@ -4,7 +4,6 @@
 //! Changed here: the checks before the engine. What an engine promises is in `broker/map.rs` of the crate `broker`.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use fanwire_broker::map::{
@@ -229,9 +228,7 @@ impl Maps<'_> {
     /// Counts a change like a publication, and adds its time.
     fn prepare(&self, channel: &str, publication: &mut Publication, now: Instant) {
         publication.time = self.channels.clock.unix_ms(now).try_into().unwrap_or(0);
-        self.channels.hot_channels.count_publication(channel);
-        self.channels.debug_list.log_publication(channel, publication.data.len());
-        self.channels.published.fetch_add(1, Relaxed);
+        self.channels.count_publication(channel, publication.data.len());
     }
 }
 

@@ -61,6 +61,9 @@ impl Node {
                     receive(from, report);
                 }
             }
+            Task::LearnUsage { from, report } => {
+                self.usage().learn(from, report, self.clock(), now);
+            }
             Task::Execute(command) => self.execute(command),
         }
         true
@@ -112,7 +115,8 @@ impl Node {
             ControlCommand::State(_)
             | ControlCommand::Leaving(_)
             | ControlCommand::Answer(_)
-            | ControlCommand::Occupancy(_) => {
+            | ControlCommand::Occupancy(_)
+            | ControlCommand::Usage(_) => {
                 unreachable!("the cluster keeps these to itself")
             }
         }

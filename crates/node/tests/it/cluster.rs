@@ -4,6 +4,7 @@
 //! Changed here: promises about the cluster. Its messages are tested in the module.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use fanwire_auth::Overrides;
 use fanwire_broker::{Answer, BrokerError, Bus, ClientId, PublishOptions};
 use fanwire_node::area::{Place, Shape, View};
+use fanwire_node::options::{AddressLimit, TenantRate};
 use fanwire_node::questions::{
     Ask, ChannelQuestion, ClockQuestion, ConnectionLogQuery, ConnectionLogQuestion,
     ConnectionQuestion, ConnectionRecord, HotListsQuestion, PageQuestion, ReportQuestion,
@@ -545,4 +547,40 @@ fn a_view_is_moved_from_any_node() {
     let wrong = View { x: f64::NAN, ..view };
     let result = nodes[0].node.connections().set_view_on_every_node(client, "news", wrong).wait();
     assert_eq!(result, Err(ErrorCode::BAD_REQUEST));
+}
+
+#[test]
+fn nodes_share_the_rates_of_tenants_and_the_connections_of_addresses() {
+    let ether = Ether::default();
+    let mut worlds = ["one", "two"].map(|name| {
+        let mut world = World::new(options(|options| {
+            options.name = name.to_owned();
+            let limits = &mut options.channel.without_namespace.limits;
+            limits.user_publish =
+                TenantRate { limit: 2, interval: Duration::from_secs(60), dry_run: false };
+            options.client.address_connections = AddressLimit { limit: 2, dry_run: false };
+        }));
+        ether.add(&world.node);
+        world.connected("ada", hello("as 1"));
+        world
+    });
+    let mut publish = |at: usize| {
+        let world: &mut World = &mut worlds[at];
+        world.say("ada", r#"{"id":2,"publish":{"channel":"news","data":1}}"#);
+        let is_published = world.heard("ada").as_deref() == Some(r#"{"id":2,"publish":{}}"#);
+        let now = world.now;
+        world.node.tick(now);
+        is_published
+    };
+    assert_eq!([0, 0, 0].map(&mut publish), [true, true, false]);
+    assert_eq!([1, 1, 0].map(&mut publish), [false, false, false]);
+    let address = Some(IpAddr::from([192, 0, 2, 7]));
+    let [one, two] = worlds.each_ref().map(|world| world.node.usage().addresses().clone());
+    let places = [one.enter(address), two.enter(address)];
+    worlds.iter().for_each(|world| world.node.tick(world.now));
+    assert!(one.enter(address).is_err() && two.enter(address).is_err());
+    drop(places);
+    let place = one.enter(address);
+    assert!(place.is_ok());
+    assert!(one.enter(address).is_err(), "it has not heard that the other one has none");
 }

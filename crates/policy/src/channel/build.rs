@@ -151,6 +151,8 @@ fn mistakes_of(
         check_client_idempotency(&namespace, prefix_key),
         rate("publish_rate_", namespace.publish_rate),
         rate("subscribe_rate_", namespace.subscribe_rate),
+        rate("limits.user_publish.", namespace.limits.user_publish.rate()),
+        rate("limits.publish.", namespace.limits.publish.rate()),
         compile(prefix_key, "channel_regex", &namespace.channel_regex).map(drop),
     ];
     let mut mistakes = history::mistakes(&namespace, prefix_key);

@@ -11,7 +11,8 @@ use fanwire_broker::{AppendLimits, Retention};
 
 use super::{
     AreaOptions, ClientIdempotency, CompressionPolicy, DataFormat, DeliveryOptions, MapOptions,
-    NamespacePollOptions, ProxyChoice, ProxyRoute, Rate, RecoveryMode, SubscriptionType,
+    NamespaceLimits, NamespacePollOptions, ProxyChoice, ProxyRoute, Rate, RecoveryMode,
+    SubscriptionType,
 };
 
 /// Rules for the channels of one namespace (`channel.namespaces[NAME].*`), everything off by default.
@@ -38,6 +39,8 @@ pub struct Namespace {
     pub publish_rate: Rate,
     /// Subscribe commands of one connection in this namespace, allowed or not; more → 111.
     pub subscribe_rate: Rate,
+    /// Limits of tenants.
+    pub limits: NamespaceLimits,
     /// Every authenticated client may read history.
     pub allow_history_for_client: bool,
     /// Every authenticated client that is subscribed may read history.
@@ -119,6 +122,11 @@ pub struct Namespace {
 }
 
 impl Namespace {
+    /// Whether a rate of tenants limits publishes.
+    pub fn limits_tenants(&self) -> bool {
+        self.limits.user_publish.limit > 0 || self.limits.publish.limit > 0
+    }
+
     /// The supported kind of deltas (protocol §11).
     pub const FOSSIL: &'static str = "fossil";
 

@@ -271,10 +271,14 @@ impl<A: Application> Turn<A> {
         let key = connection.key(index as u32);
         self.out.connections.insert(connection);
         let connection = &mut self.out.connections[key.index as usize];
+        let address = connection.peer_address().map(|address| address.ip());
         self.out.sockets.resume(connection, key.index, &record.begun, &record.queued);
         if !self.application.adopt(key, &record.application, self.out.now) {
             drop(self.out.remove(key.index));
             return None;
+        }
+        if let Some(place) = self.application.place_of(address) {
+            self.out.connections[key.index as usize].rare_mut()._place = Some(place);
         }
         // What comes, and what has come since, raises an event.
         if !record.input.is_empty() {

@@ -16,7 +16,8 @@ fn admit(admission: &Admission, origin: Option<&str>, connections: usize) -> Res
         headers.insert(header::ORIGIN, origin.parse().expect("a header"));
     }
     let permit = |max| (max == 0 || connections < max).then_some(());
-    admission.admit(&headers, None, Instant::now(), permit).map_err(|(status, _)| status.as_u16())
+    let admitted = admission.admit(&headers, None, Instant::now(), permit);
+    admitted.map(|admitted| admitted.permit).map_err(|(status, _)| status.as_u16())
 }
 
 fn limits(
@@ -29,6 +30,7 @@ fn limits(
         allowed_origins,
         connection_limit,
         rate: Arc::new(rate),
+        addresses: Arc::default(),
         overload: Arc::default(),
     }
     .shared()

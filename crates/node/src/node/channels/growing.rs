@@ -48,6 +48,7 @@ impl Channels {
         if fragment.as_ref().is_some_and(|fragment| fragment.is_final) {
             tags.insert("final".to_owned(), "true".to_owned());
         }
+        let bytes = fragment.as_ref().map_or(0, |fragment| fragment.text.len());
         let append = Append {
             key: key.to_owned(),
             fragment,
@@ -57,6 +58,7 @@ impl Channels {
         };
         self.hot_channels.count_publication(channel);
         self.published.fetch_add(1, Relaxed);
+        self.usage.count_publication(settings.channels.namespace_id(channel), bytes);
         self.broker.append(channel, append, retention, now).map_err(temporary)
     }
 }

@@ -89,10 +89,17 @@ impl Channels {
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
         let publication = Publication { time: self.time(now), ..publication };
-        self.hot_channels.count_publication(channel);
-        self.debug_list.log_publication(channel, publication.data.len());
-        self.published.fetch_add(1, Relaxed);
+        self.count_publication(channel, publication.data.len());
         self.broker.publish(channel, publication, options, retention, now).map_err(temporary)
+    }
+
+    /// Counts a publication, and logs it if its channel is on the debug list.
+    pub(in crate::node) fn count_publication(&self, channel: &str, bytes: usize) {
+        self.hot_channels.count_publication(channel);
+        self.debug_list.log_publication(channel, bytes);
+        self.published.fetch_add(1, Relaxed);
+        let namespace = self.settings().channels.namespace_id(channel);
+        self.usage.count_publication(namespace, bytes);
     }
 
     /// The time that a publication carries, in Unix milliseconds; 0 for none.

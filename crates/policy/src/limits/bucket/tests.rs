@@ -52,3 +52,17 @@ fn the_whole_limit_is_there_at_once_and_comes_back_evenly() {
     let mut taken_at = |ms: u64| (0..10).filter(|_| bucket.take(rate, ms * 1_000_000)).count();
     assert_eq!([0, 333, 334, 999, 1000, 5000].map(&mut taken_at), [3, 0, 1, 1, 1, 3]);
 }
+
+#[test]
+fn a_debt_is_paid_back_and_has_an_end() {
+    let rate = Rate { limit: 10, interval: Duration::from_secs(1) };
+    let second = 1_000_000_000;
+    let mut bucket = TokenBucket::default();
+    bucket.charge(rate, 15, 0);
+    assert!(!bucket.take(rate, second / 2), "it is empty after half a second");
+    assert!(bucket.take(rate, second / 10 * 6));
+    bucket.charge(rate, u32::MAX, second);
+    assert_eq!(bucket.until_full(second), 10 * second);
+    assert!(!bucket.take(rate, second * 10));
+    assert!(bucket.take(rate, second * 11));
+}
