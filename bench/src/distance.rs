@@ -82,6 +82,8 @@ enum Row {
     Shards10000,
     /// Subscribers while a stream floods.
     Flood,
+    /// Subscribers while clients publish ten times what the limit of their namespace allows; both builds must know that limit.
+    Tenant,
 }
 
 /// One line of the list.
@@ -191,6 +193,7 @@ impl Distance {
             Row::Shards1000 => return shards::measure(self, 1_000),
             Row::Shards10000 => return shards::measure(self, 10_000),
             Row::Flood => return flood::measure(self),
+            Row::Tenant => return flood::measure_tenant(self),
             Row::TenByHttp => Deliveries { name: "channels of ten, POST", ..TEN_EACH },
             Row::TenByStream => {
                 Deliveries { name: "channels of ten, stream", by: By::Stream, ..TEN_EACH }
