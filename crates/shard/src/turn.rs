@@ -9,6 +9,7 @@ mod frozen;
 mod records;
 mod served;
 mod share;
+mod wait;
 
 use std::{
     collections::VecDeque,
@@ -19,7 +20,6 @@ use std::{
 
 use fanwire_ws::{Event, Input, Pool, Reader};
 use mio::{Events, Interest, Poll, Registry, Token};
-use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::{
     InputLimits,
@@ -133,47 +133,9 @@ impl<A: Application> Turn<A> {
         Ok(())
     }
 
-    /// Waits for events until the next timer. mio rounds up to a millisecond, so a shorter wait is the kernel's `ppoll`.
-    fn wait(&mut self, events: &mut Events) -> io::Result<()> {
-        let mut timeout = self.poll_timeout();
-        if let Some(short) = timeout
-            && !short.is_zero()
-            && short < Duration::from_millis(1)
-        {
-            let timespec = Timespec { tv_sec: 0, tv_nsec: short.subsec_nanos().into() };
-            let mut poller = [PollFd::new(self.poll.registry(), PollFlags::IN)];
-            rustix::event::poll(&mut poller, Some(&timespec))?;
-            timeout = Some(Duration::ZERO);
-        }
-        self.poll.poll(events, timeout)
-    }
-
     fn is_over(&self) -> bool {
         let has_tasks = !self.tasks.is_empty();
         self.stopping.as_ref().is_some_and(|stopping| stopping.is_over(&self.out, has_tasks))
-    }
-
-    /// The longest sleep until the next timer; zero if work is left from the last turn.
-    fn poll_timeout(&self) -> Option<Duration> {
-        let has_pending_reads =
-            !self.unread.is_empty() || !self.out.released.is_empty() || self.tasks.postponed() > 0;
-        let FreezeState { is_paused, has_run_on, .. } = self.frozen;
-        if has_run_on
-            || has_pending_reads && !is_paused
-            || !self.messages.is_empty()
-            || !self.inboxes.own().fall_asleep()
-        {
-            return Some(Duration::ZERO);
-        }
-        let now = Instant::now();
-        // What is due can wait, as it may publish.
-        let deadline = if is_paused { None } else { self.next_deadline() };
-        let sleep = deadline.map(|deadline| deadline.saturating_duration_since(now));
-        if self.held.is_empty() || is_paused {
-            sleep
-        } else {
-            Some(sleep.unwrap_or(HELD_CHECK_INTERVAL).min(HELD_CHECK_INTERVAL))
-        }
     }
 
     pub(super) fn turn(&mut self, events: &mut Events) {
@@ -296,14 +258,6 @@ impl<A: Application> Turn<A> {
         {
             self.unread.push_back(connection.key(index));
         }
-    }
-
-    fn next_deadline(&self) -> Option<Instant> {
-        let accepted = self.accepted.next_deadline();
-        [self.application.next_deadline(), self.out.next_deadline(), self.next_close(), accepted]
-            .into_iter()
-            .flatten()
-            .min()
     }
 
     fn advance(&mut self) {
@@ -598,10 +552,6 @@ const MESSAGES_TIME: Duration = Duration::from_millis(20);
 
 /// The storage shrinks to this length after a burst of messages.
 const MESSAGES_KEPT: usize = 16 * 1024;
-
-/// Interval at which a shard with held connections checks whether the others still lag. A notification would cost every
-/// turn.
-const HELD_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests;
