@@ -24,8 +24,8 @@ use crate::{
 };
 
 pub use memory::{
-    Bucket, ChangeMarks, ChangesSince, MemoryBroker, MemoryState, RestoreOptions, Snapshot,
-    SnapshotError, SnapshotHead, SnapshotTotals,
+    Bucket, ChangeMarks, ChangesSince, MemoryBroker, MemoryState, RestoreOptions, SNAPSHOT_VERSION,
+    Snapshot, SnapshotError, SnapshotHead, SnapshotTotals,
 };
 
 use map::MapBroker;

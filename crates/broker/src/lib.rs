@@ -35,8 +35,8 @@ pub use answer::{Abandoned, Answer, Promise};
 pub use broker::map;
 pub use broker::{
     Broker, Bucket, ChangeMarks, ChangesSince, KeyOwner, MemoryBroker, MemoryState, PublishOptions,
-    Query, RestoreOptions, Retention, Snapshot, SnapshotError, SnapshotHead, SnapshotTotals,
-    StreamSlice, SuppressedCounters, SuppressedCounts, Suppression,
+    Query, RestoreOptions, Retention, SNAPSHOT_VERSION, Snapshot, SnapshotError, SnapshotHead,
+    SnapshotTotals, StreamSlice, SuppressedCounters, SuppressedCounts, Suppression,
 };
 pub use bus::Bus;
 pub use chance::{Chance, SystemChance};

@@ -7,6 +7,9 @@ mod hand_over;
 mod link;
 mod take_over;
 
+use fanwire_broker::SNAPSHOT_VERSION;
+use fanwire_node::SESSION_FORMAT;
+use fanwire_shard::CONNECTION_VERSION;
 use serde::{Deserialize, Serialize};
 
 pub use hand_over::{HandOverError, HandedOver};
@@ -18,6 +21,8 @@ pub use take_over::Takeover;
 #[derive(Debug, Serialize, Deserialize)]
 struct Hello {
     format: u32,
+    /// The versions of the records that follow.
+    records: [u8; 3],
     /// Of the old program, for the log.
     version: String,
     /// The id of the node, which goes on with it.
@@ -26,8 +31,12 @@ struct Hello {
     descriptors: Vec<String>,
 }
 
-/// The format of the messages behind the first one, and of the records in them.
-const FORMAT: u32 = 1;
+/// The format of the messages behind the first one, and of records without a version of their own: presence, statuses, revocations and
+/// the table of Durable Streams. 1 had batches of 128 descriptors.
+const FORMAT: u32 = 2;
+
+/// The versions of records that have one: connections, sessions, the engine.
+const RECORDS: [u8; 3] = [CONNECTION_VERSION, SESSION_FORMAT, SNAPSHOT_VERSION];
 
 /// The name of the lock of `engine.memory.snapshot_path`.
 pub(crate) const SNAPSHOT_LOCK: &str = "snapshot_lock";

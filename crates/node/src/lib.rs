@@ -148,5 +148,6 @@ pub use outbox::Outbox;
 pub use pending::AwaitedResult;
 pub use registry::ShardId;
 pub use session::{CommandSource, ConnectionInfo, ConnectionKey};
+pub use session_record::SESSION_FORMAT;
 pub use session_table::selection::SelectedConnections;
 pub use subscribers::PositionCheck;

@@ -249,7 +249,7 @@ impl SessionRecord {
     /// The format, then the message.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut saved = Vec::with_capacity(1 + self.encoded_len());
-        saved.push(FORMAT);
+        saved.push(SESSION_FORMAT);
         self.encode_raw(&mut saved);
         saved
     }
@@ -258,12 +258,12 @@ impl SessionRecord {
     pub(crate) fn decode(saved: &[u8]) -> Option<Self> {
         let (format, message) = saved.split_first()?;
         let record = <Self as prost::Message>::decode(message).ok()?;
-        (*format == FORMAT).then_some(record)
+        (*format == SESSION_FORMAT).then_some(record)
     }
 }
 
-/// Raised when an older program would understand a record wrongly.
-const FORMAT: u8 = 1;
+/// The format of the record. Raised when an older program would understand one wrongly.
+pub const SESSION_FORMAT: u8 = 1;
 
 #[cfg(test)]
 pub(crate) mod tests;

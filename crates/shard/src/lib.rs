@@ -65,6 +65,7 @@ use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, SendAway, ShardMessage, Stop};
 pub use new_connection::{NewConnection, Permit, Place};
 pub use queue::{BorrowedFrame, Frame};
+pub use saved_connection::CONNECTION_VERSION;
 pub use shard_socket::ShardSocket;
 pub use socket_tasks::SocketTask;
 pub use takeover::FrozenShards;

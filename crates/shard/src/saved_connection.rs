@@ -54,7 +54,7 @@ impl SavedConnection {
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        out.extend([VERSION, self.transport as u8, self.is_binary.into()]);
+        out.extend([CONNECTION_VERSION, self.transport as u8, self.is_binary.into()]);
         out.extend([compression_byte(self.compression), inbound_byte(self.inbound)]);
         put_bytes(&self.client_window, out);
         let address = self.address.map_or_else(String::new, |address| address.to_string());
@@ -79,7 +79,7 @@ impl SavedConnection {
     /// The record in these bytes; `None` if they are of another version, or no record.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut fields = RecordFields(bytes);
-        if fields.byte()? != VERSION {
+        if fields.byte()? != CONNECTION_VERSION {
             return None;
         }
         let record = Self {
@@ -217,7 +217,8 @@ impl<'a> RecordFields<'a> {
     }
 }
 
-const VERSION: u8 = 1;
+/// The version of the record. A program that takes over names its own first.
+pub const CONNECTION_VERSION: u8 = 1;
 
 /// Before each field of bytes, and before each record.
 const LENGTH_BYTES: usize = 4;

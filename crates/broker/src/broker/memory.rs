@@ -40,7 +40,8 @@ use streams::Streams;
 
 pub use marks::{Bucket, ChangeMarks};
 pub use snapshot::{
-    ChangesSince, RestoreOptions, Snapshot, SnapshotError, SnapshotHead, Totals as SnapshotTotals,
+    ChangesSince, RestoreOptions, SNAPSHOT_VERSION, Snapshot, SnapshotError, SnapshotHead,
+    Totals as SnapshotTotals,
 };
 
 /// Calls `Deliver` while it holds the lock of the channel's stripe, so the order of the lock is the order of the channel.

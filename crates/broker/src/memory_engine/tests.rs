@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
+use fanwire_testing::fingerprint;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::saved::{MemberRecord, StatusRecord};
 use crate::{
     Broker, Bucket, Change, ChangeMarks, Deliver, DeliverOptions, Presence, PublishOptions, Query,
     Retention, RevocationKind, UserStatus, UserStatusChange, UserStatusStore,
@@ -164,4 +166,30 @@ proptest! {
         }
         prop_assert_eq!(publish(&engine, "2", now), 2);
     }
+}
+
+/// Another layout takes another format of the takeover, in `crates/fanwire/src/takeover.rs`, and then this number.
+#[test]
+fn the_layout_is_that_of_the_format_of_takeovers() {
+    let info = ClientInfo {
+        user: "42".into(),
+        client: "c1".into(),
+        conn_info: "{}".into(),
+        chan_info: "[]".into(),
+    };
+    let revocation = RevocationChange {
+        kind: RevocationKind::InvalidateTokens,
+        subject: "u".into(),
+        channel: Some("news".into()),
+        expire_at: 2,
+        issued_before: 3,
+    };
+    let status =
+        StatusRecord { user: "42".into(), active: 4, online: 5, state: "away".into(), until: 6 };
+    let record = MemoryRecord {
+        members: vec![MemberRecord { channel: "news".into(), info, until: 1 }],
+        statuses: vec![status],
+        revocations: vec![RevocationRecord::from(&revocation)],
+    };
+    assert_eq!(fingerprint(&record.encode_to_vec()), 0x3ba7_cf0a);
 }

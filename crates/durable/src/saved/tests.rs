@@ -3,6 +3,7 @@
 //! Uses: proptest. What requests notice is tested in `tests.rs` of the crate.
 //! Changed here: an example of each new field.
 
+use fanwire_testing::fingerprint;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -75,4 +76,13 @@ proptest! {
             }
         }
     }
+}
+
+/// Another layout takes another format of the takeover, in `crates/fanwire/src/takeover.rs`, and then this number.
+#[test]
+fn the_layout_is_that_of_the_format_of_takeovers() {
+    let mut record = StreamRecord::default();
+    CHANGES.iter().for_each(|(_, change)| change(&mut record));
+    let table = TableRecord { streams: vec![record] };
+    assert_eq!(fingerprint(&table.encode_to_vec()), 0xb6f9_3dd4);
 }

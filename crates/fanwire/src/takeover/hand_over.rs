@@ -15,7 +15,7 @@ use fanwire_shard::{ConnectionSink, FrozenShards};
 use parking_lot::Mutex;
 
 use super::link::{LinkMessage, MessageKind, ProgramLink};
-use super::{FORMAT, Hello, VARIABLE};
+use super::{FORMAT, Hello, RECORDS, VARIABLE};
 
 /// Why a server was not handed over. It serves as before, except after [`Ended`](Self::Ended).
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +88,7 @@ impl NewProgram {
     ) -> Result<(), HandOverError> {
         let hello = Hello {
             format: FORMAT,
+            records: RECORDS,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             node: node.to_owned(),
             descriptors: descriptors.iter().map(|(name, _)| (*name).to_owned()).collect(),

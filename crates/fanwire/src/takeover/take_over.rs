@@ -14,7 +14,7 @@ use fanwire_fanout::Shards;
 use fanwire_shard::{FrozenShards, MovedConnections};
 
 use super::link::{LinkMessage, MessageKind, ProgramLink};
-use super::{FORMAT, Hello, SNAPSHOT_LOCK, VARIABLE};
+use super::{FORMAT, Hello, RECORDS, SNAPSHOT_LOCK, VARIABLE};
 
 /// A takeover from a running server, which goes on to serve until this program has everything. For
 /// [`Builder::take_over`](crate::Builder::take_over).
@@ -72,9 +72,10 @@ impl Takeover {
         let mut link = ProgramLink::new(socket);
         let LinkMessage { kind, payload, descriptors } = link.receive()?;
         let decoded: Option<Hello> = serde_json::from_slice(&payload).ok();
-        let Some(hello) =
-            decoded.filter(|hello| kind == MessageKind::Hello && hello.format == FORMAT)
-        else {
+        let is_understood = |hello: &Hello| {
+            kind == MessageKind::Hello && hello.format == FORMAT && hello.records == RECORDS
+        };
+        let Some(hello) = decoded.filter(is_understood) else {
             let reason = "the old program hands over in another format: restart instead";
             link.send(MessageKind::Refused, reason.as_bytes(), &[])?;
             return Err(io::Error::new(ErrorKind::InvalidData, reason));

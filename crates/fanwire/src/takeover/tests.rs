@@ -16,8 +16,14 @@ fn a_new_program_refuses_an_old_one_of_another_format() {
     let (old, new) = UnixStream::pair().expect("a pair");
     let mut old = ProgramLink::new(old);
     old.limit(Duration::from_secs(10));
-    let later = br#"{"format":99,"version":"9.0.0","node":"a","descriptors":[],"added":1}"#;
-    for hello in [&later[..], b"{}", b"no JSON"] {
+    let hellos = [
+        r#"{"format":1,"version":"0.1.0","node":"a","descriptors":[]}"#,
+        r#"{"format":2,"records":[1,1,9],"version":"9.0.0","node":"a","descriptors":[]}"#,
+        r#"{"format":99,"records":[1,1,1],"version":"9.0.0","node":"a","descriptors":[],"added":1}"#,
+        "{}",
+        "no JSON",
+    ];
+    for hello in hellos.map(str::as_bytes) {
         old.send(MessageKind::Hello, hello, &[]).expect("it is read");
         let again = new.try_clone().expect("a descriptor");
         let error = Takeover::of_socket(again).map(drop).expect_err("it cannot be understood");
@@ -41,10 +47,19 @@ fn an_old_program_goes_on_when_the_new_one_does_not_understand() {
             new.limit(Duration::from_secs(10));
             let hello = new.receive().expect("a message");
             assert_eq!(hello.kind, MessageKind::Hello);
+            assert_eq!(String::from_utf8_lossy(&hello.payload), expected_hello());
             new.send(kind, reason.as_bytes(), &[]).expect("it is read");
         });
         let refused = NewProgram::of_socket(old).prepare("node", &[]).expect_err("not ready");
         assert_eq!(refused.to_string(), expected);
         answering.join().expect("no panic");
     }
+}
+
+/// Another text, or another meaning of what follows, has another format.
+fn expected_hello() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        r#"{{"format":2,"records":[1,1,1],"version":"{version}","node":"node","descriptors":[]}}"#
+    )
 }

@@ -3,6 +3,7 @@
 //! Uses: proptest. Never: a hub.
 //! Changed here: the example of a new field, in [`CHANGES`].
 
+use fanwire_testing::fingerprint;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -153,7 +154,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_record_or_not(mut bytes in vec(any::<u8>(), 0..100)) {
         if let Some(format) = bytes.first_mut() {
-            *format = FORMAT;
+            *format = SESSION_FORMAT;
         }
         let record = SessionRecord::decode(&bytes);
         prop_assert_eq!(record.as_ref().and_then(|it| SessionRecord::decode(&it.encode())), record);
@@ -163,7 +164,17 @@ proptest! {
 #[test]
 fn a_record_of_another_format_is_refused() {
     let mut bytes = plain().encode();
-    bytes[0] = FORMAT + 1;
+    bytes[0] = SESSION_FORMAT + 1;
     assert_eq!(SessionRecord::decode(&bytes), None);
     assert_eq!(SessionRecord::decode(&[]), None);
+}
+
+#[test]
+fn another_layout_has_another_format() {
+    let mut record = plain();
+    CHANGES.iter().for_each(|(_, change)| change(&mut record));
+    record.connection.user = Some("42".into());
+    record.connection.last_event_id = Some("17.abcdefgh".into());
+    record.timers.is_held = true;
+    assert_eq!((SESSION_FORMAT, fingerprint(&record.encode())), (1, 0xbcec_c266));
 }

@@ -3,6 +3,7 @@
 //! Uses proptest. Never: a socket.
 //! Changed here: the values that a field may have.
 
+use fanwire_testing::fingerprint;
 use proptest::prelude::*;
 
 use super::*;
@@ -146,4 +147,26 @@ fn a_record_of_another_version_is_none() {
     let mut left = records.as_slice();
     assert_eq!(SavedConnection::take_first(&mut left), None);
     assert_eq!(SavedConnection::take_first(&mut left), Some(record), "the next one is read");
+}
+
+/// A record with a value in each field.
+#[test]
+fn another_layout_has_another_version() {
+    let record = SavedConnection {
+        transport: Transport::UniEventStream,
+        is_binary: true,
+        compression: Compression::Context { window_bits: 12 },
+        inbound: InboundCompression::Takeover { window_bits: 9 },
+        client_window: vec![1],
+        address: Some(SocketAddr::from(([192, 0, 2, 1], 443))),
+        has_small_buffer: true,
+        input: vec![2, 2],
+        begun: vec![3, 3, 3],
+        queued: vec![4; 4],
+        stream: Some(StreamState { checksum: Checksum::Adler32(5), plaintext_bytes: 6 }),
+        application: vec![7; 7],
+    };
+    let mut bytes = Vec::new();
+    record.append(&mut bytes);
+    assert_eq!((CONNECTION_VERSION, fingerprint(&bytes)), (1, 0x9d7f_579d));
 }

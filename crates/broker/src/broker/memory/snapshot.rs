@@ -21,8 +21,8 @@ use crate::saved::{
     EpochsSection, HashesRecord, Head, MapRecord, MapsSection, ResultRecord, ResultsSection,
     SnapshotClock, StreamRecord, StreamsSection,
 };
+pub use format::{SNAPSHOT_VERSION, SnapshotError, Totals};
 use format::{SectionWriter, decode, read_sections};
-pub use format::{SnapshotError, Totals};
 
 /// The description of a snapshot by itself.
 #[derive(Clone, Copy, Debug)]

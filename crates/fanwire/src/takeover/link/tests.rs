@@ -8,7 +8,10 @@ use std::io::{Seek as _, SeekFrom};
 use std::os::fd::AsFd as _;
 use std::thread;
 
+use fanwire_testing::fingerprint;
+
 use super::*;
+use crate::takeover::FORMAT;
 
 fn pair() -> [ProgramLink; 2] {
     let (one, other) = UnixStream::pair().expect("a pair");
@@ -80,6 +83,19 @@ fn a_program_that_hangs_is_not_waited_for() {
     let error = sender.receive().map(|message| message.kind).expect_err("the time is over");
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     drop(receiver);
+}
+
+/// Another layout takes another format, in `takeover.rs`, and then this number.
+#[test]
+fn the_layout_of_messages_is_that_of_their_format() {
+    let [mut sender, receiver] = pair();
+    for kind in MessageKind::ALL {
+        sender.send(kind, b"payload", &[]).expect("room");
+    }
+    drop(sender);
+    let mut bytes = vec![DESCRIPTORS_MAX as u8];
+    (&receiver.socket).read_to_end(&mut bytes).expect("what was sent");
+    assert_eq!((FORMAT, fingerprint(&bytes)), (2, 0x5883_79bd));
 }
 
 /// A file that has no name.

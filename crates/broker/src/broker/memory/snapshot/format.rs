@@ -34,7 +34,7 @@ pub enum SnapshotError {
     #[error("it is not a snapshot of Fanwire")]
     Foreign,
     /// Its format is that of another version of this program.
-    #[error("its format is version {0}, and this program reads version {VERSION}")]
+    #[error("its format is version {0}, and this program reads version {SNAPSHOT_VERSION}")]
     Version(u8),
     /// A part is missing or was changed.
     #[error("a part of it is missing or was changed")]
@@ -44,7 +44,7 @@ pub enum SnapshotError {
 impl<'a> SectionWriter<'a> {
     pub(super) fn begin(out: &'a mut dyn Write) -> io::Result<Self> {
         out.write_all(&MAGIC)?;
-        out.write_all(&[VERSION])?;
+        out.write_all(&[SNAPSHOT_VERSION])?;
         let bytes = MAGIC.len() as u64 + 1;
         Ok(Self { out, totals: Totals { sections: 0, bytes } })
     }
@@ -80,7 +80,7 @@ pub(super) fn read_sections(
     if magic != MAGIC {
         return Err(SnapshotError::Foreign);
     }
-    if version != VERSION {
+    if version != SNAPSHOT_VERSION {
         return Err(SnapshotError::Version(version));
     }
     let mut totals = Totals { sections: 0, bytes: start.len() as u64 };
@@ -145,6 +145,6 @@ impl SectionHead {
 
 const MAGIC: [u8; 7] = *b"FANWIRE";
 /// The version of the format. A field that a record gets in addition needs no other version.
-const VERSION: u8 = 1;
+pub const SNAPSHOT_VERSION: u8 = 1;
 /// The kind of the last section.
 const END: u8 = 0;

@@ -3,6 +3,8 @@
 //! Uses: proptest, virtual times. Never: files.
 //! Changed here: what the disk of these tests can lose.
 
+mod layout;
+
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
