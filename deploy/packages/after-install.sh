@@ -32,8 +32,8 @@ fi
 if [ -d /run/systemd/system ]; then
     systemctl daemon-reload
     if fanwire check-config "$config"; then
-        # The new program goes on with the connections of one that runs. Where it cannot, as with Redis, the old process closes them over
-        # shutdown.timeout. A server that does not start, because its port is taken, is no reason to leave the package half configured.
+        # The new program goes on with the connections of one that runs. Where it cannot, as with a Redis Cluster, the old process closes
+        # them over shutdown.timeout. A server that does not start, because its port is taken, is no reason to leave the package half configured.
         { [ "$start" = try-restart ] && systemctl start fanwire-upgrade.service; } ||
             systemctl "$start" fanwire.service ||
             echo "fanwire: the server did not start: systemctl status fanwire, journalctl -u fanwire" >&2

@@ -11,6 +11,7 @@ mod question;
 mod rebalance;
 mod receipt;
 mod revocation_sync;
+mod saved;
 mod survey;
 mod unacknowledged;
 

@@ -52,6 +52,16 @@ impl UnacknowledgedCommands {
         self.last
     }
 
+    /// The last sequence number.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The next sequence number is the one behind `last`.
+    pub(super) fn go_on_after(&mut self, last: u64) {
+        self.last = last;
+    }
+
     /// A command is about to be sent for the first time.
     pub(super) fn begin(&mut self, number: u64, message: Bytes, promise: Promise<(), ErrorCode>) {
         self.given.insert(number, SentCommand { message, reached: None, since: None, promise });

@@ -23,6 +23,7 @@ use fanwire_tls::{Tls, TlsOptions};
 
 use crate::error::StartError;
 use crate::snapshots::{MadeBroker, Opened, Snapshots};
+use crate::takeover::RedisSide;
 
 /// Stores and distributes a node's publications, history and presence.
 #[derive(Clone)]
@@ -64,6 +65,10 @@ impl Engine {
         }
         // The connections log it if Redis is unreachable, and retry.
         let redis = Arc::new(Redis::start(&redis, &Handle::current()));
+        let takes_over = parts.uid.is_some();
+        if takes_over {
+            redis.drop_until_mark();
+        }
         let broker = redis.clone();
         let make_broker: BrokerFactory = Box::new(move |deliver| {
             broker.deliver_to(deliver);
@@ -85,10 +90,11 @@ impl Engine {
         let subscribed = redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))
         });
-        // The node publishes its presence from the start; other nodes answer once its subscription is active.
+        // The node publishes its presence from the start; other nodes answer once its subscription is active. In a takeover the other
+        // program does, until this one runs on.
         tokio::spawn(async move {
             subscribed.await;
-            if let Some(node) = node_to_introduce.upgrade() {
+            if let Some(node) = node_to_introduce.upgrade().filter(|_| !takes_over) {
                 node.introduce(Instant::now());
             }
         });
@@ -127,13 +133,15 @@ impl Engine {
         }
     }
 
-    /// Writes the state of the engine for another program, when nothing changes any more. Redis keeps its own.
+    /// Writes the state of the engine for another program, when nothing changes any more. With Redis it is what the node knows of others.
     ///
     /// # Errors
     /// Those of `out`.
     pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self::Memory(InMemory { stores, node, .. }) = self else { return Ok(()) };
-        let Some(node) = node.upgrade() else { return Ok(()) };
+        let Some(node) = self.node() else { return Ok(()) };
+        let Self::Memory(InMemory { stores, .. }) = self else {
+            return out.write_all(&node.cluster().save());
+        };
         let clock = SnapshotClock { now: Instant::now(), unix_ms: unix_ms() };
         let revocations = node.revocations().save(clock.unix_ms / 1000);
         stores.save(&revocations, clock, out)
@@ -144,8 +152,13 @@ impl Engine {
     /// # Errors
     /// Those of `saved`; `InvalidData` for a state that is not understood. Then nothing has changed.
     pub(crate) fn restore(&self, saved: &mut dyn Read) -> io::Result<()> {
-        let Self::Memory(InMemory { stores, node, .. }) = self else { return Ok(()) };
-        let Some(node) = node.upgrade() else { return Ok(()) };
+        let Some(node) = self.node() else { return Ok(()) };
+        let Self::Memory(InMemory { stores, .. }) = self else {
+            let mut others = Vec::new();
+            saved.read_to_end(&mut others)?;
+            let is_understood = node.cluster().take_over(&others, Instant::now());
+            return if is_understood { Ok(()) } else { Err(ErrorKind::InvalidData.into()) };
+        };
         let clock = SnapshotClock { now: Instant::now(), unix_ms: unix_ms() };
         let restored = stores.restore(saved, clock);
         let revocations = restored.map_err(|error| match error {
@@ -154,6 +167,33 @@ impl Engine {
         })?;
         node.revocations().take_over(&revocations, clock.now);
         Ok(())
+    }
+
+    /// What a takeover does with an engine in Redis.
+    pub(crate) fn redis_side(&self) -> Option<RedisSide> {
+        Some(RedisSide { redis: self.redis()?, node: self.node()? })
+    }
+
+    /// Delivers again what others publish, after a takeover: in the new program, or in the old one if it failed.
+    pub(crate) fn run_on(&self) {
+        if let Some(RedisSide { redis, node }) = self.redis_side() {
+            redis.run_on();
+            node.introduce(Instant::now());
+        }
+    }
+
+    pub(crate) fn kind(&self) -> EngineKind {
+        match self {
+            Self::Memory(_) => EngineKind::Memory,
+            Self::Redis(..) => EngineKind::Redis,
+        }
+    }
+
+    fn node(&self) -> Option<Arc<Node>> {
+        match self {
+            Self::Memory(in_memory) => in_memory.node.upgrade(),
+            Self::Redis(_, node) => node.upgrade(),
+        }
     }
 
     /// The file of the memory engine.

@@ -34,6 +34,9 @@ pub enum StartError {
     /// The configured engine cannot be used; names its address and the remedy.
     #[error("{0}")]
     Engine(Box<dyn std::error::Error + Send + Sync>),
+    /// `engine.type` is another one than that of the program from which this one is to take over.
+    #[error("engine.type has changed since the server was started: restart it")]
+    EngineChanged,
     /// `http_server.address` or `internal_address` cannot be resolved.
     #[error(
         "{key} = {value:?} cannot be resolved ({source}): use an IP address or a name that resolves"

@@ -5,6 +5,7 @@
 
 mod hand_over;
 mod link;
+mod redis_side;
 mod take_over;
 
 use fanwire_broker::SNAPSHOT_VERSION;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use hand_over::{HandOverError, HandedOver};
 pub(crate) use hand_over::{Moving, NewProgram};
+pub(crate) use redis_side::RedisSide;
 pub(crate) use take_over::InheritedListeners;
 pub use take_over::Takeover;
 
@@ -27,12 +29,14 @@ struct Hello {
     version: String,
     /// The id of the node, which goes on with it.
     node: String,
+    /// The kind of the engine, which both programs need to have.
+    engine: String,
     /// The names of the descriptors that come with the message: listeners, and the lock of the snapshot.
     descriptors: Vec<String>,
 }
 
-/// The format of the messages behind the first one, and of records without a version of their own: presence, statuses, revocations and
-/// the table of Durable Streams. 1 had batches of 128 descriptors.
+/// The format of the messages behind the first one, and of records without a version of their own: presence, statuses, revocations, other
+/// nodes and the table of Durable Streams. 1 had batches of 128 descriptors.
 const FORMAT: u32 = 2;
 
 /// The versions of records that have one: connections, sessions, the engine.

@@ -103,6 +103,11 @@ impl Keys {
         format!("{}.{{revocations}}.{name}", self.prefix)
     }
 
+    /// The PUB/SUB name of the mark at which the programs of a takeover of the node `uid` stop.
+    pub(crate) fn takeover_mark(&self, uid: &str) -> String {
+        format!("{}.takeover.{uid}", self.prefix)
+    }
+
     /// The PUB/SUB name for messages to the node `uid`, or to all nodes.
     pub(crate) fn node_channel(&self, uid: Option<&str>) -> String {
         let prefix = &self.prefix;

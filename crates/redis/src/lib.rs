@@ -41,6 +41,7 @@ mod statuses;
 mod store;
 mod stream;
 mod subscription_table;
+mod takeover;
 mod wire;
 
 use std::sync::Arc;
@@ -71,6 +72,7 @@ pub use health::Health;
 pub use options::{RedisOptions, Wait};
 pub use own_connection::{OwnConnection, OwnDialer};
 pub use socket::RedisTls;
+pub use takeover::TakeoverMark;
 
 /// One engine: its connections to one Redis or one Cluster, or to several that share the channels.
 pub struct Redis {

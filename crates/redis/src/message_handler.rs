@@ -62,6 +62,11 @@ impl MessageHandler {
         self.keys.is_node_channel(name)
     }
 
+    /// Whether changes of blocks and revocations are published under `name`.
+    pub(crate) fn is_of_revocations(&self, name: &[u8]) -> bool {
+        self.revocation_listener(name).is_some()
+    }
+
     /// Dispatches a message that was published under `name`.
     pub(crate) fn handle(&self, name: &[u8], message: Bytes, now: Instant) {
         if let Some(channel) = self.keys.channel_of_pubsub(name) {

@@ -3,6 +3,7 @@
 //! Uses: one task (`pubsub_connection/reader.rs`), a RESP3 connection whose pushes wait in a bounded queue. Never: lets that queue grow; it reconnects instead.
 //! Changed here: the meaning of a push. `subscription_table.rs` decides when a name is subscribed, `message_handler.rs` where messages go.
 
+mod gate;
 mod push_queue;
 mod reader;
 
@@ -15,6 +16,8 @@ use redis::{PushInfo, PushKind, Value};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
+use self::gate::Gate;
+pub(crate) use self::gate::Mark;
 use self::push_queue::PushQueue;
 use self::reader::ReaderTask;
 use super::backoff::Backoff;
@@ -38,6 +41,7 @@ struct Shared {
     woken: Notify,
     message_handler: Arc<MessageHandler>,
     redirects: ClusterRedirects,
+    gate: Gate,
     /// How often subscribed names were lost.
     losses: Arc<AtomicU64>,
 }
@@ -85,11 +89,10 @@ impl PubSubConnection {
     ) -> Self {
         let table = Mutex::default();
         let woken = Notify::new();
+        let gate = Gate::default();
         let losses = Arc::default();
-        Self {
-            shared: Arc::new(Shared { table, woken, message_handler, redirects, losses }),
-            wait_timeout,
-        }
+        let shared = Shared { table, woken, message_handler, redirects, gate, losses };
+        Self { shared: Arc::new(shared), wait_timeout }
     }
 
     /// Removes the names that belong to another connection, with their waiters.
@@ -137,6 +140,30 @@ impl PubSubConnection {
         self.shared.woken.notify_one(); // for the new due time
     }
 
+    /// Drops all messages up to the mark of a takeover.
+    pub(crate) fn drop_until_mark(&self) {
+        self.shared.gate.drop_until_mark();
+    }
+
+    /// Subscribes to the name of a mark, and takes no message behind the mark.
+    pub(crate) fn stop_at(&self, mark: &Mark) {
+        self.shared.gate.shut_at(mark.clone());
+        self.subscribe(&mark.name);
+    }
+
+    /// Waits until the mark has come. Returns whether it has. Blocks.
+    pub(crate) fn wait_for_mark(&self, deadline: Instant) -> bool {
+        self.shared.gate.wait_until_shut(deadline)
+    }
+
+    /// Takes all messages again, beginning behind the mark.
+    pub(crate) fn run_on(&self) {
+        if let Some(mark) = self.shared.gate.open() {
+            self.unsubscribe(&mark.name);
+        }
+        self.shared.woken.notify_one();
+    }
+
     /// Calls `waiter` when the Redis has confirmed the subscription to `name`: at once, later on another thread, or
     /// with a failure when that takes too long or the name is not subscribed.
     pub(crate) fn when_subscribed(
@@ -171,7 +198,10 @@ impl Shared {
         let Some(name) = text(name) else { return false };
         let done = match kind {
             PushKind::Message | PushKind::SMessage => {
-                if let Some(message) = text(last).filter(|_| self.is_accepted(&name)) {
+                if let Some(message) = text(last).filter(|_| self.is_accepted(&name))
+                    && (self.gate.passes(&name, &message)
+                        || self.message_handler.is_of_revocations(&name))
+                {
                     self.message_handler.handle(&name, message, Instant::now());
                 }
                 return false;

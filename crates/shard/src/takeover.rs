@@ -30,12 +30,13 @@ pub struct FrozenShards {
 
 impl<A: Application> Shards<A> {
     /// Stops all shards at one point: commands that wait for an answer have `patience` to finish, connections that cannot move are closed
-    /// as in a shutdown, then every message that was sent to a shard is served and written. Nothing else may publish
-    /// from the call on. Blocks.
-    pub fn freeze(&self, patience: Duration) -> FrozenShards {
+    /// as in a shutdown, `stop_publishers` ends publications from elsewhere, then every message that was sent to a shard is served and
+    /// written. Blocks.
+    pub fn freeze(&self, patience: Duration, stop_publishers: impl FnOnce()) -> FrozenShards {
         let deadline = Instant::now() + patience;
         self.all(FreezeStep::Pause, Some(deadline));
         self.all(FreezeStep::CloseOthers, None);
+        stop_publishers();
         let connections = Arc::clone(&self.connections);
         let mut frozen = FrozenShards { shards: Vec::new(), next: 0, connections };
         let step = |done| {

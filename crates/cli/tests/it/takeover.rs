@@ -16,15 +16,35 @@ use std::time::Duration;
 use fanwire_testing::wait_for;
 
 use self::world::{PATIENCE, World, number};
+use crate::started::process::{Redis, no_redis};
 
 #[test]
 fn clients_notice_nothing_of_ten_upgrades() {
-    let mut world = World::start("upgrades", &[]);
+    upgrade_again_and_again(&mut World::start("upgrades", &[]), 10);
+}
+
+/// The publisher asks another node, so that all publications come from Redis.
+#[test]
+fn clients_notice_nothing_of_upgrades_with_redis() {
+    let Some(redis) = Redis::start(&["--save", ""]) else { return no_redis("upgrades with Redis") };
+    let options = with_redis(&redis);
+    let flags: Vec<&str> = options.iter().map(String::as_str).collect();
+    let other = World::start("other-node", &flags);
+    let mut world = World::start("redis-upgrades", &flags);
+    let nodes = || world.request("POST /api/info", "", "{}").matches(r#""uid""#).count();
+    wait_for(|| nodes() == 2, PATIENCE);
+    world.publish_at(&other);
+    upgrade_again_and_again(&mut world, 5);
+    let answer = world.request("POST /api/info", "", "{}");
+    assert_eq!(answer.matches(r#""uid""#).count(), 2, "it knows the other node at once: {answer}");
+}
+
+fn upgrade_again_and_again(world: &mut World, times: usize) {
     world.connect(number("CLIENTS", 48), number("STREAMS", 6));
     world.publish_for(Duration::from_millis(300));
     println!("before: {}", world.take_delays());
     let mut pids = vec![world.pid()];
-    for _ in 0..10 {
+    for _ in 0..times {
         let answer = world.while_publishing(|server| server.upgrade(&[])).expect("it is upgraded");
         assert!(answer.contains("serves now, with"), "{answer}");
         println!("while it was upgraded: {}", world.take_delays());
@@ -33,6 +53,15 @@ fn clients_notice_nothing_of_ten_upgrades() {
     }
     world.publish_for(Duration::from_millis(300));
     world.check_everything_arrived();
+}
+
+/// Options of a server with this Redis.
+fn with_redis(redis: &Redis) -> [String; 3] {
+    [
+        "--engine.type=redis".to_owned(),
+        format!("--engine.redis.address=127.0.0.1:{}", redis.port),
+        "--durable_streams.enabled=false".to_owned(),
+    ]
 }
 
 #[test]

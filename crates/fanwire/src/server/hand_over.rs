@@ -9,7 +9,6 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanwire_config::{Config, EngineKind};
 use fanwire_consumers::PausedConsumers;
 use fanwire_durable::DurableStreams;
 use fanwire_fanout::Shards;
@@ -18,6 +17,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use super::Server;
+use super::backends::Backends;
 use crate::engine::Engine;
 use crate::takeover::{HandOverError, HandedOver, Moving, NewProgram, SNAPSHOT_LOCK, Takeover};
 
@@ -93,7 +93,7 @@ impl Server {
             if let Some(snapshots) = &snapshots {
                 descriptors.push((SNAPSHOT_LOCK, snapshots.lock()));
             }
-            program.prepare(node.uid(), &descriptors)?;
+            program.prepare(node.uid(), engine.kind().name(), &descriptors)?;
             Ok(program)
         })
         .await?;
@@ -105,10 +105,18 @@ impl Server {
             let paused = snapshots.as_ref().map(|snapshots| snapshots.pause());
             let save_engine = |out: &mut dyn Write| stores.save(out);
             let patience = FINISH_TIME;
-            let given =
-                program.give(&Moving { shards: &shards, patience, save_engine: &save_engine });
-            if let (Ok(_), Some(paused)) = (&given, paused) {
-                paused.end();
+            let redis_side = stores.engine.redis_side();
+            let redis = redis_side.as_ref();
+            let given = program.give(&Moving {
+                shards: &shards,
+                patience,
+                save_engine: &save_engine,
+                redis,
+            });
+            match (&given, paused) {
+                (Ok(_), Some(paused)) => paused.end(),
+                (Ok(_), None) => {}
+                (Err(_), _) => stores.engine.run_on(),
             }
             given
         })
@@ -160,13 +168,19 @@ impl Server {
 }
 
 /// Why a server with this configuration cannot be handed over.
-pub(super) fn obstacle(config: &Config, has_rooms: bool) -> Option<&'static str> {
-    if config.engine.kind != EngineKind::Memory {
+pub(super) fn obstacle(engine: &Engine, backends: &Backends) -> Option<&'static str> {
+    if backends.rooms.is_some() {
+        return Some("a server with rooms is not handed over: restart it");
+    }
+    let redis = engine.redis()?;
+    if !redis.can_be_taken_over() {
         return Some(
-            "with an engine in Redis a server is not handed over: restart it; its clients recover",
+            "with a Redis Cluster a server is not handed over: restart it; its clients recover",
         );
     }
-    has_rooms.then_some("a server with rooms is not handed over: restart it")
+    backends.events.is_some().then_some(
+        "with events and an engine in Redis a server is not handed over: restart it; its clients recover",
+    )
 }
 
 /// Takes everything from the old program, if there is one. Returns whether there is.
@@ -178,7 +192,12 @@ pub(super) async fn take_everything(
     let Some(takeover) = takeover.take() else { return false };
     let shards = Arc::clone(shards);
     let stores = stores.clone();
-    blocking(move || takeover.run(&shards, |input| stores.restore(input))).await;
+    let take = move || {
+        let redis = stores.engine.redis_side();
+        takeover.run(&shards, redis.as_ref(), |input| stores.restore(input));
+        stores.engine.run_on();
+    };
+    blocking(take).await;
     true
 }
 

@@ -64,13 +64,16 @@ pub(super) async fn start(
 ) -> Result<Server, StartError> {
     let Builder { mut config, listener, hooks, rooms, .. } = builder;
     let inherited = takeover.as_mut().map(Takeover::inherited).unwrap_or_default();
+    let engine_before = inherited.engine.as_deref();
+    if engine_before.is_some_and(|kind| kind != config.engine.kind.name()) {
+        return Err(StartError::EngineChanged);
+    }
     let descriptors = prepare_process(&config);
     let acme = open_acme(&config).await?;
     let tls = ListenersTls::start(config.tls_sections(), acme.as_ref().map(Acme::resolver))?;
     let listeners = Listeners::bind(&config, listener, inherited.listeners).await?;
     let addresses = Addresses::of(&config, &listeners);
     name_node(&mut config, &addresses);
-    let obstacle = hand_over::obstacle(&config, rooms.is_some());
     let backends = Backends::new(&config, rooms)?;
     let closed_logs = ClosedLogWriter::start(&config)?;
     let contexts = compression::contexts(&config);
@@ -83,6 +86,7 @@ pub(super) async fn start(
         ..NodeParts::default()
     };
     let (engine, node) = Engine::start(&config, node_parts, inherited.snapshot_lock).await?;
+    let obstacle = hand_over::obstacle(&engine, &backends);
     backends.attach(&node);
     let traces = traces(&config, &node)?;
     let consuming = Consuming::start(&config, &node).await?;

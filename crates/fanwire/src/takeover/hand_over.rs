@@ -15,7 +15,7 @@ use fanwire_shard::{ConnectionSink, FrozenShards};
 use parking_lot::Mutex;
 
 use super::link::{LinkMessage, MessageKind, ProgramLink};
-use super::{FORMAT, Hello, RECORDS, VARIABLE};
+use super::{FORMAT, Hello, RECORDS, RedisSide, VARIABLE};
 
 /// Why a server was not handed over. It serves as before, except after [`Ended`](Self::Ended).
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +65,8 @@ pub(crate) struct Moving<'a> {
     /// How long commands may take that wait for an answer.
     pub(crate) patience: Duration,
     pub(crate) save_engine: &'a dyn Fn(&mut dyn Write) -> io::Result<()>,
+    /// Of an engine in Redis.
+    pub(crate) redis: Option<&'a RedisSide>,
 }
 
 impl NewProgram {
@@ -84,6 +86,7 @@ impl NewProgram {
     pub(crate) fn prepare(
         &mut self,
         node: &str,
+        engine: &str,
         descriptors: &[(&str, BorrowedFd<'_>)],
     ) -> Result<(), HandOverError> {
         let hello = Hello {
@@ -91,6 +94,7 @@ impl NewProgram {
             records: RECORDS,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             node: node.to_owned(),
+            engine: engine.to_owned(),
             descriptors: descriptors.iter().map(|(name, _)| (*name).to_owned()).collect(),
         };
         let payload = serde_json::to_vec(&hello).expect("a struct of texts is JSON");
@@ -123,9 +127,11 @@ impl NewProgram {
     /// Gives the new program everything, and waits until it serves. Otherwise the shards run on. Blocks.
     pub(crate) fn give(&mut self, moving: &Moving<'_>) -> Result<HandedOver, HandOverError> {
         let began = Instant::now();
-        let frozen = moving.shards.freeze(moving.patience);
+        let mut stopped = Ok(());
+        let stop_redis = || stopped = moving.redis.map_or(Ok(()), |redis| self.stop_redis(redis));
+        let frozen = moving.shards.freeze(moving.patience, stop_redis);
         self.link.lock().limit(MOVE_MAX);
-        let error = match self.give_frozen(&frozen, moving) {
+        let error = match stopped.and_then(|()| self.give_frozen(&frozen, moving)) {
             Ok(connections) => {
                 frozen.forget();
                 let pause_ms = began.elapsed().as_millis() as u64;
@@ -138,12 +144,18 @@ impl NewProgram {
         self.end();
         // Nothing more can come, and what has come tells whether it has begun.
         self.link.lock().limit(LATE_MAX);
-        let has_begun = self.receive_serving().is_ok();
+        let has_begun = self.link.lock().expect(MessageKind::Serving).is_ok();
         if has_begun {
             frozen.forget();
             return Err(HandOverError::Ended);
         }
         Err(HandOverError::Failed(error))
+    }
+
+    fn stop_redis(&self, redis: &RedisSide) -> io::Result<()> {
+        let mut link = self.link.lock();
+        link.limit(MOVE_MAX);
+        redis.stop(&mut link)
     }
 
     fn give_frozen(&self, frozen: &FrozenShards, moving: &Moving<'_>) -> io::Result<usize> {
@@ -155,15 +167,8 @@ impl NewProgram {
         let sink: Arc<dyn ConnectionSink> = Arc::new(LinkSink(Arc::clone(&self.link)));
         let count = frozen.give(&sink)?;
         self.link.lock().send(MessageKind::Complete, &[], &[])?;
-        self.receive_serving()?;
+        self.link.lock().expect(MessageKind::Serving)?;
         Ok(count)
-    }
-
-    fn receive_serving(&self) -> io::Result<()> {
-        match self.link.lock().receive()?.kind {
-            MessageKind::Serving => Ok(()),
-            _ => Err(ErrorKind::InvalidData.into()),
-        }
     }
 
     /// Ends the new program, and waits for its end.

@@ -40,6 +40,10 @@ pub(super) enum MessageKind {
     Complete = 6,
     /// The new program has everything, and serves.
     Serving = 7,
+    /// The channels of the old program, in Redis.
+    Channels = 8,
+    /// The new program is subscribed to them.
+    Subscribed = 9,
 }
 
 /// A message that has arrived.
@@ -50,7 +54,7 @@ pub(super) struct LinkMessage {
 }
 
 impl MessageKind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Hello,
         Self::Ready,
         Self::Refused,
@@ -58,6 +62,8 @@ impl MessageKind {
         Self::Connections,
         Self::Complete,
         Self::Serving,
+        Self::Channels,
+        Self::Subscribed,
     ];
 }
 
@@ -136,6 +142,19 @@ impl ProgramLink {
             ));
         }
         Ok(LinkMessage { kind, payload, descriptors })
+    }
+
+    /// Waits for a message of this kind, and returns its payload.
+    ///
+    /// # Errors
+    /// As those of [`receive`](Self::receive); the reason of a program that refuses; `InvalidData` for another kind.
+    pub(super) fn expect(&mut self, expected: MessageKind) -> io::Result<Vec<u8>> {
+        let LinkMessage { kind, payload, .. } = self.receive()?;
+        match kind {
+            kind if kind == expected => Ok(payload),
+            MessageKind::Refused => Err(io::Error::other(String::from_utf8_lossy(&payload))),
+            _ => Err(ErrorKind::InvalidData.into()),
+        }
     }
 
     /// Receives the beginning of a header, with which the descriptors come. Returns its bytes.

@@ -14,7 +14,7 @@ use fanwire_fanout::Shards;
 use fanwire_shard::{FrozenShards, MovedConnections};
 
 use super::link::{LinkMessage, MessageKind, ProgramLink};
-use super::{FORMAT, Hello, RECORDS, SNAPSHOT_LOCK, VARIABLE};
+use super::{FORMAT, Hello, RECORDS, RedisSide, SNAPSHOT_LOCK, VARIABLE};
 
 /// A takeover from a running server, which goes on to serve until this program has everything. For
 /// [`Builder::take_over`](crate::Builder::take_over).
@@ -32,6 +32,8 @@ pub(crate) struct Inherited {
     pub(crate) snapshot_lock: Option<File>,
     /// The id of the node.
     pub(crate) node: Option<String>,
+    /// The kind of the engine.
+    pub(crate) engine: Option<String>,
 }
 
 /// The listeners of another program, by their names.
@@ -86,7 +88,12 @@ impl Takeover {
         let snapshot_lock = lock.map(|at| File::from(named.swap_remove(at).1));
         let listener = |(name, descriptor)| (name, TcpListener::from(descriptor));
         let listeners = InheritedListeners(named.into_iter().map(listener).collect());
-        let inherited = Inherited { listeners, snapshot_lock, node: Some(hello.node) };
+        let inherited = Inherited {
+            listeners,
+            snapshot_lock,
+            node: Some(hello.node),
+            engine: Some(hello.engine),
+        };
         Ok(Self { link, version: hello.version, inherited })
     }
 
@@ -105,18 +112,20 @@ impl Takeover {
     pub(crate) fn run(
         mut self,
         shards: &Shards,
+        redis: Option<&RedisSide>,
         restore: impl FnOnce(&mut dyn Read) -> io::Result<()>,
     ) {
-        let mut frozen = shards.freeze(Duration::ZERO);
-        match self.receive(restore, &mut frozen) {
-            Ok(()) => {
-                // Who publishes from now on reaches all of them.
-                let connections = frozen.wait();
+        let mut frozen = shards.freeze(Duration::ZERO, || {});
+        match self.receive(redis, restore, &mut frozen) {
+            Ok(connections) => {
                 // Without the old program this one goes on all the same.
                 let _ = self.link.send(MessageKind::Serving, &[], &[]);
                 tracing::info!(connections, of = self.version, "taken over");
             }
             Err(error) => {
+                // If the old program lives, it goes on and ends this one, which waits for that or for the other's end.
+                let _ = self.link.send(MessageKind::Refused, error.to_string().as_bytes(), &[]);
+                while self.link.receive().is_ok() {}
                 frozen.close_taken();
                 tracing::error!(
                     %error,
@@ -126,13 +135,15 @@ impl Takeover {
         }
     }
 
-    /// Gives the engine to `restore`, and the connections to the shards, which take some while others come.
+    /// Gives the engine to `restore`, and the connections to the shards, which take some while others come. Returns how many there are.
     fn receive(
         &mut self,
+        redis: Option<&RedisSide>,
         restore: impl FnOnce(&mut dyn Read) -> io::Result<()>,
         frozen: &mut FrozenShards,
-    ) -> io::Result<()> {
+    ) -> io::Result<usize> {
         self.link.send(MessageKind::Ready, &[], &[])?;
+        let channels = redis.map(|redis| redis.subscribe(&mut self.link)).transpose()?;
         let mut engine =
             EngineReader { link: &mut self.link, part: Vec::new(), read: 0, is_over: false };
         restore(&mut engine)?;
@@ -142,10 +153,16 @@ impl Takeover {
                 self.link.receive()?;
             match kind {
                 MessageKind::Connections => frozen.take(MovedConnections { records, sockets }),
-                MessageKind::Complete => return Ok(()),
+                MessageKind::Complete => break,
                 _ => return Err(ErrorKind::InvalidData.into()),
             }
         }
+        // Who publishes from now on reaches all of them.
+        let connections = frozen.wait();
+        if let Some((redis, channels)) = redis.zip(channels) {
+            redis.complete(&channels)?;
+        }
+        Ok(connections)
     }
 }
 

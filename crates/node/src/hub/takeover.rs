@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_policy::channel::NamespaceId;
+use fanwire_policy::options::Namespace;
 use fanwire_policy::{InNamespace, NamespaceAction, NodeSettings, SavedRates};
 
 use super::Hub;
@@ -57,7 +58,7 @@ impl Hub {
 }
 
 /// Whether a session can move to another program now. It cannot while a command of its client is not finished, with a subscription to a
-/// shared poll, and if something around the node [stays](fanwire_policy::hooks::Hooks::stays) here.
+/// shared poll or to a map that nodes share, and if something around the node [stays](fanwire_policy::hooks::Hooks::stays) here.
 pub fn can_move(hub: &mut Hub, key: ConnectionKey) -> bool {
     hub.node.refresh_settings(&mut hub.settings);
     let table = &hub.session_table;
@@ -68,11 +69,16 @@ pub fn can_move(hub: &mut Hub, key: ConnectionKey) -> bool {
 
 /// Whether a session has a subscription that cannot move.
 fn stays(node: &Node, settings: &NodeSettings, table: &SessionTable, index: u32) -> bool {
-    let is_shared_poll = |channel: &Arc<str>| {
-        let namespace = settings.channels.resolve_trusted(channel);
-        namespace.is_ok_and(is_polled)
+    let is_shared = node.cluster().has_bus();
+    let stays_here = |namespace: &Namespace| {
+        // Nodes that share an engine look for expired entries of the maps that their clients have subscribed to.
+        is_polled(namespace) || is_shared && namespace.subscription_type.is_of_maps()
     };
-    if table.tracks_keys(index) || table.channels_of(index).any(is_shared_poll) {
+    let is_of_node = |channel: &Arc<str>| {
+        let namespace = settings.channels.resolve_trusted(channel);
+        namespace.is_ok_and(stays_here)
+    };
+    if table.tracks_keys(index) || table.channels_of(index).any(is_of_node) {
         return true;
     }
     let Some(stays) = &node.hooks().stays else { return false };

@@ -71,6 +71,19 @@ impl Channels {
         ChannelPublisher { channels: self, settings: self.settings() }
     }
 
+    /// The names of all channels with subscribers on this node.
+    pub fn occupied(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.registry.each_channel(|name, _| names.push(name.to_owned()));
+        names
+    }
+
+    /// Unsubscribes from those of these channels that have no subscriber on this node. Nothing may subscribe during the call.
+    pub fn unsubscribe_vacant(&self, channels: &[String]) {
+        let vacant = channels.iter().filter(|channel| !self.registry.has_listeners(channel));
+        vacant.for_each(|channel| self.broker.unsubscribe(channel));
+    }
+
     /// Publishes at a place of a channel with places: to the subscribers whose view touches the tile of the place.
     ///
     /// # Errors

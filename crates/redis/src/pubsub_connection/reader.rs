@@ -143,10 +143,12 @@ impl ReaderTask {
             let due_at = self.send_due_changes(&connection, &mut pending_replies);
             // While shards are behind, pushes wait in the bounded queue, so the inboxes of the shards stay bounded
             // too.
-            let pause = self.shared.message_handler.is_congested().then_some(CONGESTION_PAUSE);
+            let is_held = self.shared.message_handler.is_congested() || self.shared.gate.is_shut();
+            let pause = is_held.then_some(CONGESTION_PAUSE);
+            let at_once = if self.shared.gate.is_watched() { 1 } else { PUSHES_AT_ONCE };
             let wake_at = pause.map_or(due_at, |pause| due_at.min(Instant::now() + pause));
             tokio::select! {
-                _ = pushes.queue.recv_many(&mut pushed_batch, PUSHES_AT_ONCE), if pause.is_none() => {
+                _ = pushes.queue.recv_many(&mut pushed_batch, at_once), if pause.is_none() => {
                     for push in pushed_batch.drain(..) {
                         pushes.release(&push);
                         if push.kind == PushKind::Disconnection {

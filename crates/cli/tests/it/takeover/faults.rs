@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use fanwire_testing::{pause, wait_for};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
+use super::with_redis;
 use super::world::{PATIENCE, Server, World, number};
+use crate::started::process::{Redis, no_redis};
 
 /// Puts a script into the place of the program.
 fn install(server: &Server, script: &str) {
@@ -70,9 +72,16 @@ fn a_new_program_that_cannot_take_over_changes_nothing() {
     let answer = world.while_publishing(|server| server.upgrade(&[]));
     let expected = "the new program refuses: grpc_api.address";
     assert!(answer.as_ref().is_err_and(|reason| reason.contains(expected)), "{answer:?}");
+    world.server().change_config("grpc_api: {enabled: true, address: 192.0.2.1}", "");
+    let streams = "durable_streams: {enabled: true, namespace: answers}";
+    let other_engine = "engine: {type: redis, redis: {address: \"127.0.0.1:1\"}}";
+    world.server().change_config(streams, other_engine);
+    let answer = world.while_publishing(|server| server.upgrade(&[]));
+    let expected = "the new program refuses: engine.type has changed";
+    assert!(answer.as_ref().is_err_and(|reason| reason.contains(expected)), "{answer:?}");
     assert_eq!(world.pid(), pid);
     world.check_everything_arrived();
-    world.server().change_config("grpc_api: {enabled: true, address: 192.0.2.1}", "");
+    world.server().change_config(other_engine, streams);
     world.while_publishing(|server| server.upgrade(&[])).expect("nothing stands in the way");
     world.check_everything_arrived();
 }
@@ -101,15 +110,31 @@ fn a_second_upgrade_is_refused_while_one_runs() {
 }
 
 #[test]
-fn an_engine_in_redis_stays_where_it_is() {
+fn a_server_with_a_redis_cluster_is_not_handed_over() {
+    let flags = [
+        "--engine.type=redis",
+        "--engine.redis.cluster_address=127.0.0.1:1",
+        "--durable_streams.enabled=false",
+    ];
+    let world = World::start("cluster", &flags);
+    for arguments in [&[][..], &["--check"]] {
+        let answer = world.server().upgrade(arguments);
+        assert!(answer.is_err_and(|reason| reason.contains("restart it; its clients recover")));
+    }
+}
+
+#[test]
+fn a_server_whose_redis_does_not_answer_goes_on() {
     let flags = [
         "--engine.type=redis",
         "--engine.redis.address=127.0.0.1:1",
         "--durable_streams.enabled=false",
     ];
-    let world = World::start("redis", &flags);
+    let world = World::start("no-redis", &flags);
+    let pid = world.pid();
     let answer = world.server().upgrade(&[]);
-    assert!(answer.is_err_and(|reason| reason.contains("restart it; its clients recover")));
+    assert!(answer.as_ref().is_err_and(|reason| reason.contains("Redis")), "{answer:?}");
+    assert_eq!(world.pid(), pid);
 }
 
 /// A fault at a random moment of an upgrade.
@@ -142,6 +167,17 @@ impl Fault {
 
 #[test]
 fn after_a_fault_at_any_moment_one_program_serves() {
+    strike_at_random_moments(&[]);
+}
+
+#[test]
+fn after_a_fault_at_any_moment_one_program_serves_with_redis() {
+    let Some(redis) = Redis::start(&["--save", ""]) else { return no_redis("faults with Redis") };
+    let flags = with_redis(&redis);
+    strike_at_random_moments(&flags.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+fn strike_at_random_moments(flags: &[&str]) {
     let seeds = number("SEEDS", FAULTS.len()) as u64;
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -149,7 +185,7 @@ fn after_a_fault_at_any_moment_one_program_serves() {
             scope.spawn(|| {
                 let mut seed = next.fetch_add(1, SeqCst);
                 while seed < seeds {
-                    strike_during_an_upgrade(seed);
+                    strike_during_an_upgrade(seed, flags);
                     seed = next.fetch_add(1, SeqCst);
                 }
             });
@@ -157,10 +193,12 @@ fn after_a_fault_at_any_moment_one_program_serves() {
     });
 }
 
-fn strike_during_an_upgrade(seed: u64) {
+fn strike_during_an_upgrade(seed: u64, options: &[&str]) {
     let mut chance = StdRng::seed_from_u64(seed);
     let fault = FAULTS[seed as usize % FAULTS.len()];
-    let mut world = World::start(&format!("fault-{seed}"), &[]);
+    let prefix = format!("--engine.redis.prefix=seed{seed}");
+    let flags = [options, &[&prefix]].concat();
+    let mut world = World::start(&format!("fault-{}-{seed}", flags.len()), &flags);
     world.connect(number("CLIENTS", 12), number("STREAMS", 2));
     let first = world.pid();
     let begun = Instant::now();

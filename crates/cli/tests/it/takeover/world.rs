@@ -151,6 +151,11 @@ impl World {
         }
     }
 
+    /// Publishes at another node with the same Redis from now on.
+    pub(super) fn publish_at(&mut self, node: &Self) {
+        self.publishers = Publishers::new(node.server.address, Arc::clone(&self.channels));
+    }
+
     pub(super) fn server(&self) -> &Server {
         &self.server
     }

@@ -6,8 +6,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use fanwire_broker::{Answer, Bus};
 use fanwire_policy::hooks::Hooks;
-use fanwire_policy::options::{Namespace, Options, SubscriptionType};
+use fanwire_policy::options::{MapMode, Namespace, Options, SubscriptionType};
 use fanwire_protocol::FilterNode;
 use proptest::prelude::*;
 
@@ -25,7 +27,7 @@ impl crate::notice::Inbox for NoInbox {
     fn push(&self, _notice: crate::notice::Notice) {}
 }
 
-/// A hub of a node of its own, with channels without a namespace and the namespaces `chat` and `poll`.
+/// A hub of a node of its own, with channels without a namespace and the namespaces `chat`, `poll` and `map`.
 fn hub(now: Instant) -> Hub {
     hub_with(Hooks::default(), now)
 }
@@ -33,8 +35,10 @@ fn hub(now: Instant) -> Hub {
 fn hub_with(hooks: Hooks, now: Instant) -> Hub {
     let named = |name: &str| Namespace { name: name.into(), ..Namespace::default() };
     let mut options = Options::default();
-    options.channel.namespaces = vec![named("chat"), named("poll")];
+    options.channel.namespaces = vec![named("chat"), named("poll"), named("map")];
     options.channel.namespaces[1].subscription_type = SubscriptionType::SharedPoll;
+    options.channel.namespaces[2].subscription_type = SubscriptionType::Map;
+    options.channel.namespaces[2].map.mode = MapMode::Persistent;
     options.shared_poll.hmac_secret_key = "secret".into();
     let parts = NodeParts { hooks, ..NodeParts::default() };
     let node =
@@ -170,6 +174,26 @@ fn a_subscription_to_a_shared_poll_stays() {
     let mut record = plain();
     subscribe(&mut record, "poll:1");
     assert_eq!(moved(&record), None);
+}
+
+struct NoNodes;
+
+impl Bus for NoNodes {
+    fn send(&self, _to: Option<&str>, _message: Bytes) -> Answer<usize> {
+        Answer::now(Ok(0))
+    }
+}
+
+#[test]
+fn a_subscription_to_a_map_stays_where_nodes_share_it() {
+    let now = Instant::now();
+    let mut record = plain();
+    subscribe(&mut record, "map:1");
+    assert_eq!(moved(&record), Some(record.clone()));
+    let mut hub = hub(now);
+    hub.node.cluster().join(Arc::new(NoNodes));
+    assert!(hub.adopt(KEY, &record.encode(), now));
+    assert_eq!(hub.save(KEY, now), None);
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn connections_of_shards_on_threads_move_at_one_point() {
     let before = start_shards();
     let after = start_shards();
     let mut peers: Vec<TcpStream> = (0..20).map(|_| open_on(&before)).collect();
-    let idle = after.freeze(Duration::ZERO);
+    let idle = after.freeze(Duration::ZERO, || {});
     drop(idle);
     for (round, is_kept) in [(1, true), (2, false), (3, false)] {
         for peer in &mut peers {
@@ -252,7 +252,7 @@ fn connections_of_shards_on_threads_move_at_one_point() {
         if round == 3 {
             break;
         }
-        let frozen = before.freeze(PATIENCE);
+        let frozen = before.freeze(PATIENCE, || {});
         let late = open_on(&before);
         let sink = Arc::new(Copies::default());
         let dyn_sink: Arc<dyn ConnectionSink> = sink.clone();
@@ -264,7 +264,7 @@ fn connections_of_shards_on_threads_move_at_one_point() {
             assert_eq!(read_reply(peers.last_mut().expect("just pushed")), "1 hello");
             continue;
         }
-        let mut taking = after.freeze(Duration::ZERO);
+        let mut taking = after.freeze(Duration::ZERO, || {});
         for connection in std::mem::take(&mut *sink.0.lock().expect("no panic")) {
             taking.take(connection);
         }

@@ -1,0 +1,54 @@
+//! Tests of a node that goes on in another program.
+//! In: a table of nodes, any bytes → out: the same table, or none.
+//! Uses: the table. Never: a bus.
+//! Changed here: an example of each new field.
+
+use fanwire_testing::fingerprint;
+
+use super::*;
+
+fn state(uid: &str) -> NodeState {
+    NodeState { uid: uid.into(), name: uid.to_uppercase(), connections: 3, ..NodeState::default() }
+}
+
+#[test]
+fn the_new_program_knows_the_nodes_and_goes_on_counting() {
+    let now = Instant::now();
+    let before = Cluster::new("a".into());
+    {
+        let mut table = before.table.lock();
+        for uid in ["b", "c"] {
+            table.peers.insert(uid.into(), Peer { state: state(uid), received_at: now });
+        }
+        table.commands.go_on_after(7);
+        table.last_survey = 5;
+        table.knows_others = true;
+    }
+    let after = Cluster::new("a".into());
+    assert!(after.take_over(&before.save(), now));
+    assert_eq!(after.peers(), before.peers());
+    assert_eq!(after.peer_names(), ["B", "C"]);
+    let mut table = after.table.lock();
+    assert_eq!(table.commands.next(), 8);
+    assert_eq!(table.last_survey, 5);
+    assert!(table.knows_others);
+}
+
+#[test]
+fn bytes_that_are_no_record_change_nothing() {
+    let cluster = Cluster::new("a".into());
+    assert!(!cluster.take_over(b"\xff", Instant::now()));
+    assert_eq!(cluster.peers(), Vec::new());
+}
+
+/// Another layout takes another format of the takeover, in `crates/fanwire/src/takeover.rs`, and then this number.
+#[test]
+fn the_layout_is_that_of_the_format_of_takeovers() {
+    let record = ClusterRecord {
+        peers: vec![state("b")],
+        knows_others: true,
+        last_command: 7,
+        last_survey: 5,
+    };
+    assert_eq!(fingerprint(&record.encode_to_vec()), 0xc13d_9a35);
+}
