@@ -33,6 +33,10 @@ impl Process {
         Self { child, address: address.to_owned(), _stdout: stdout }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn send(&self, signal: &str) {
         send(signal, &self.child);
     }

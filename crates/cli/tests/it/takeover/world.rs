@@ -6,7 +6,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,6 +37,7 @@ pub(super) fn number(name: &str, small: usize) -> usize {
 pub(super) struct Server {
     /// Its first process.
     _first: Process,
+    _watchdog: Watchdog,
     folder: Folder,
     address: SocketAddr,
 }
@@ -112,12 +114,25 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+/// Kills the processes of a server when the value is dropped or the process of the test ends.
+struct Watchdog(Child);
+
+impl Watchdog {
+    /// The first process leads a group, in which all later ones are. The shell is in a group of its own, because some kill that of a test.
+    fn of(first: &Process) -> Self {
+        // `read` returns when the pipe is closed.
+        let script = "read _; kill -s KILL -- -$0";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, &first.pid().to_string()]).process_group(0);
+        command.stdin(Stdio::piped()).stderr(Stdio::null());
+        Self(command.spawn().expect("there is a shell"))
+    }
+}
+
+impl Drop for Watchdog {
     fn drop(&mut self) {
-        let _gone = Command::new("kill")
-            .args(["-KILL", &self.pid().to_string()])
-            .stderr(Stdio::null())
-            .status();
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
     }
 }
 
@@ -134,13 +149,14 @@ impl World {
         symlink(env!("CARGO_BIN_EXE_fanwire"), &program).expect("a writable folder");
         let mut command = Command::new(program);
         command.env_clear().envs(variables.iter().copied());
-        command.args(["serve", "--config", &config]).args(flags);
+        command.args(["serve", "--config", &config]).args(flags).process_group(0);
         let first = Process::serve(&mut command);
+        let watchdog = Watchdog::of(&first);
         let address = first.address.parse().expect("an address");
         let channels: Vec<_> = (0..number("CHANNELS", 24)).map(|_| Channel::default()).collect();
         let channels = Arc::new(channels);
         Self {
-            server: Server { _first: first, folder, address },
+            server: Server { _first: first, _watchdog: watchdog, folder, address },
             runtime: Runtime::new().expect("threads"),
             publishers: Publishers::new(address, Arc::clone(&channels)),
             channels,
