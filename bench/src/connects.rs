@@ -293,7 +293,8 @@ impl Connects {
             took.as_secs_f64(),
             grouped(clients as f64 / took.as_secs_f64())
         );
-        print_latencies("others", &before, &during);
+        print_latencies("others before", &before);
+        print_latencies("others during", &during);
         Ok(true)
     }
 

@@ -88,6 +88,9 @@ pub struct Fanout {
     /// Compare Fanwire to another build of it, with `--compression` both in context.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["answers", "compare_compression", "noise", "compare_engines"])]
     against: Option<PathBuf>,
+    /// Compare Fanwire after so many takeovers with all subscribers to a fresh process.
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["answers", "map", "compare_compression", "noise", "compare_engines", "against", "tls"])]
+    takeovers: Option<usize>,
     /// Publish the messages of this file instead of made-up data: `*.jsonl` a JSON text a line, `*.bin` bytes with their
     /// length before each (u32, little-endian), to subscribers that speak Protobuf.
     #[arg(long, value_name = "FILE")]
@@ -117,6 +120,10 @@ pub enum Contender {
     },
     /// Another build of it.
     Other {
+        compression: bool,
+    },
+    /// The same after takeovers.
+    TakenOver {
         compression: bool,
     },
     /// Fanwire in context, with pieces of answers.
@@ -188,6 +195,7 @@ impl Fanout {
             server_core: self.setup.server_core,
             generator_core: self.setup.generator_core,
             certificate: certificate.as_ref(),
+            takeovers: self.takeovers.unwrap_or_default(),
         };
         let contenders = self.contenders();
         println!("{self}\n\n{HEADER}");
@@ -212,6 +220,9 @@ impl Fanout {
         let compression = self.compression;
         if self.map.is_some() {
             return [Contender::Stream { compression }, Contender::Map { compression }];
+        }
+        if self.takeovers.is_some() {
+            return [fanwire(compression), Contender::TakenOver { compression }];
         }
         match (self.compare_compression, self.compare_engines, &self.against) {
             (true, ..) => [fanwire(false), fanwire(true)],
@@ -315,6 +326,7 @@ impl fmt::Display for Contender {
             Contender::Other { .. } => "other build",
             Contender::Fanwire { compression: false } => "fanwire",
             Contender::Fanwire { compression: true } => "fanwire, compressed",
+            Contender::TakenOver { .. } => "taken over",
             Contender::Redis => "fanwire, Redis",
             Contender::Pieces => "pieces alone",
             Contender::Answers => "answers that grow",

@@ -9,6 +9,7 @@ mod sockets;
 use anyhow::{Result, bail};
 use clap::Args;
 use rustls::ClientConfig;
+use serde_json::Value;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +54,9 @@ pub struct Idle {
     /// One channel per connection instead of one for all.
     #[arg(long)]
     own_channels: bool,
+    /// Compare a server after so many takeovers, with the connections of the time, to a fresh one.
+    #[arg(long, value_name = "COUNT", default_value_t = 0, conflicts_with_all = ["tls", "http2"])]
+    takeovers: usize,
     /// Measured seconds with pings on; a multiple of the ping interval (25 s) counts each ping once. 0 leaves it out.
     #[arg(long, default_value_t = 50.0)]
     seconds: f64,
@@ -96,11 +100,27 @@ impl Idle {
         if self.positions {
             merge(&mut settings, map::stream());
         }
-        let core = Some(self.setup.server_core);
-        let target = Target::fanwire(&self.setup.binary()?, core, settings)?;
         let tls = certificate.as_ref().map(Certificate::client);
+        let (bytes, is_kept) = self.measure_server(settings.clone(), tls.clone(), 0)?;
+        if self.takeovers == 0 {
+            return Ok(is_kept);
+        }
+        let (bytes_after, is_kept_after) = self.measure_server(settings, tls, self.takeovers)?;
+        println!("ratio of bytes, taken over / fresh: {:.3}", bytes_after / bytes);
+        Ok(is_kept && is_kept_after)
+    }
+
+    /// Returns the bytes of an idle connection after so many takeovers, and whether the limits are kept.
+    fn measure_server(
+        &self,
+        settings: Value,
+        tls: Option<Arc<ClientConfig>>,
+        takeovers: usize,
+    ) -> Result<(f64, bool)> {
+        let core = Some(self.setup.server_core);
+        let mut target = Target::fanwire(&self.setup.binary()?, core, settings)?;
         let connections = self.connections(&target, tls)?;
-        let measured = self.measure(&target, connections);
+        let measured = self.measure(&mut target, connections, takeovers);
         measured.map_err(|error| error.context(format!("server log:\n{}", target.log_tail())))
     }
 
@@ -128,16 +148,24 @@ impl Idle {
         Ok(Box::new(connections))
     }
 
-    fn measure(&self, target: &Target, mut connections: Box<dyn IdleConnections>) -> Result<bool> {
+    fn measure(
+        &self,
+        target: &mut Target,
+        mut connections: Box<dyn IdleConnections>,
+        takeovers: usize,
+    ) -> Result<(f64, bool)> {
         println!("{}\n", self.title());
         println!("connections   resident MB   bytes per connection so far");
         let empty = machine::resident_bytes(target.pid())? as f64;
         println!("{:>11} {:>13.2}", 0, empty / 1e6);
         let mut points = Vec::new();
         let mut opened = 0;
-        for step in self.steps() {
+        let steps = self.steps();
+        for (number, step) in steps.into_iter().enumerate() {
             connections.open(opened..step)?;
             opened = step;
+            let times = takeovers * (number + 1) / steps.len() - takeovers * number / steps.len();
+            target.take_over(&self.setup.binary()?, times)?;
             connections.rest(SETTLE)?;
             let resident = machine::resident_bytes(target.pid())? as f64;
             println!(
@@ -151,7 +179,8 @@ impl Idle {
         let bytes = slope(&points);
         let (is_small, verdict) = limit(bytes, self.bytes_max);
         println!("\nbytes per idle connection (least squares): {bytes:.0}{verdict}");
-        Ok(self.cpu_with_pings(target, connections.as_mut())? && is_small)
+        let is_idle = self.cpu_with_pings(target, connections.as_mut())?;
+        Ok((bytes, is_idle && is_small))
     }
 
     fn title(&self) -> String {

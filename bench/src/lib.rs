@@ -25,6 +25,7 @@ pub mod proof;
 pub mod proxy;
 pub mod publish;
 pub mod redis;
+pub mod restart;
 pub mod room;
 pub mod setup;
 pub mod stats;

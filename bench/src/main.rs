@@ -7,7 +7,7 @@
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
     areas, awake, bare, bare_http, broadcast, churn, connects, corpus, distance, fanout,
-    handshakes, idle, plots, polls, proof, proxy, publish, room,
+    handshakes, idle, plots, polls, proof, proxy, publish, restart, room,
 };
 use std::process::ExitCode;
 
@@ -35,6 +35,7 @@ enum Scenario {
     Room(room::Room),
     Areas(areas::Areas),
     AreaServer(areas::server::AreaServer),
+    Restart(restart::Restart),
     Proof(proof::Proof),
     Distance(distance::Distance),
     RoomServer(room::server::RoomServer),
@@ -59,6 +60,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Room(room) => room.run()?,
         Scenario::Areas(areas) => areas.run()?,
         Scenario::AreaServer(server) => server.run().map(|()| true)?,
+        Scenario::Restart(restart) => restart.run()?,
         Scenario::Proof(proof) => proof.run()?,
         Scenario::Distance(distance) => distance.run()?,
         Scenario::RoomServer(server) => server.run().map(|()| true)?,

@@ -4,6 +4,7 @@
 //! Changed here: how a server is started and configured; what is asked of it lives in the scenarios.
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -17,6 +18,8 @@ use crate::certificate::{API_IP, Certificate};
 /// A running server. Dropping it ends the process and removes its folder.
 pub struct Target {
     child: Child,
+    /// The process that serves now.
+    pid: u32,
     address: SocketAddr,
     folder: Option<PathBuf>,
 }
@@ -68,7 +71,7 @@ impl Target {
         let stdout = child.stdout.take().context("the pipe was asked for")?;
         BufReader::new(stdout).read_line(&mut first_line)?;
         let address = first_line.trim().parse().context("the child prints its address")?;
-        Ok(Self { child, address, folder: None })
+        Ok(Self { pid: child.id(), child, address, folder: None })
     }
 
     /// `fanwire serve` with a configuration of its own on a free port; returns when it accepts connections. On one core it
@@ -116,16 +119,45 @@ impl Target {
         let folder =
             std::env::temp_dir().join(format!("fanwire-bench-{}-{number}", std::process::id()));
         fs::create_dir(&folder).with_context(|| format!("creating {}", folder.display()))?;
-        let config = folder.join("config.json");
-        fs::write(&config, configuration.to_string())?;
-        let log = File::create(folder.join("log"))?;
-        let mut command = command_on(core, binary);
-        command.args(words).arg(config).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        let child = command.spawn().with_context(|| format!("starting {}", binary.display()))?;
+        let child = spawn(&folder, binary, core, words, configuration)?;
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut target = Self { child, address: nowhere, folder: Some(folder) };
+        let mut target = Self { pid: child.id(), child, address: nowhere, folder: Some(folder) };
         target.address = target.wait_until_listening(address)?;
         Ok(target)
+    }
+
+    /// Stops `fanwire serve` as a planned stop does. Returns how long it takes.
+    ///
+    /// # Errors
+    /// It has ended before.
+    pub fn stop(&mut self) -> Result<Duration> {
+        let started = Instant::now();
+        let pid = Pid::from_raw(self.pid.cast_signed()).context("the number of a process")?;
+        kill_process(pid, Signal::TERM)?;
+        let status = self.child.wait()?;
+        ensure!(status.success(), "it ended with {status}:\n{}", self.log_tail());
+        Ok(started.elapsed())
+    }
+
+    /// Starts a stopped `fanwire serve` again, with other settings in the same folder. Returns how long it takes.
+    ///
+    /// # Errors
+    /// As those of [`fanwire`](Self::fanwire).
+    pub fn start_again(&mut self, binary: &Path, settings: serde_json::Value) -> Result<Duration> {
+        let started = Instant::now();
+        let words = ["serve", "--config"];
+        self.child = spawn(self.folder()?, binary, None, &words, &configuration(settings))?;
+        self.pid = self.child.id();
+        self.address = self.wait_until_listening(None)?;
+        Ok(started.elapsed())
+    }
+
+    /// The folder with its configuration and its log.
+    ///
+    /// # Errors
+    /// It is no server with a configuration.
+    pub fn folder(&self) -> Result<&Path> {
+        self.folder.as_deref().context("it has no configuration")
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -148,7 +180,26 @@ impl Target {
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.pid
+    }
+
+    /// Lets so many new processes take the connections over, one after the other.
+    ///
+    /// # Errors
+    /// One of them cannot.
+    pub fn take_over(&mut self, binary: &Path, times: usize) -> Result<()> {
+        for _ in 0..times {
+            let mut command = Command::new(binary);
+            command.args(["upgrade", "--config"]).arg(self.folder()?.join("config.json"));
+            let output = command.output()?;
+            let answer = String::from_utf8_lossy(&output.stdout);
+            let word = answer.strip_prefix("process ").and_then(|rest| rest.split(' ').next());
+            let refused = || String::from_utf8_lossy(&output.stderr).into_owned();
+            self.pid = word.and_then(|pid| pid.parse().ok()).with_context(refused)?;
+            // The process before this one has given everything, and ends.
+            self.child.wait()?;
+        }
+        Ok(())
     }
 
     /// The last lines the server wrote: the context of a failed run.
@@ -190,10 +241,33 @@ impl Drop for Target {
         // Killed, not asked: a graceful end spreads its disconnects over many seconds.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if self.pid != self.child.id()
+            && let Some(pid) = Pid::from_raw(self.pid.cast_signed())
+        {
+            let _ = kill_process(pid, Signal::KILL);
+        }
         if let Some(folder) = &self.folder {
             let _ = fs::remove_dir_all(folder);
         }
     }
+}
+
+/// Starts a server whose arguments end with the file of its configuration, which it finds in `folder` with its other files.
+fn spawn(
+    folder: &Path,
+    binary: &Path,
+    core: Option<usize>,
+    words: &[&str],
+    configuration: &serde_json::Value,
+) -> Result<Child> {
+    let config = folder.join("config.json");
+    let mut configuration = configuration.clone();
+    configuration["pid_file"] = folder.join("pid").to_string_lossy().into();
+    fs::write(&config, configuration.to_string())?;
+    let log = File::create(folder.join("log"))?;
+    let mut command = command_on(core, binary);
+    command.args(words).arg(config).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    command.spawn().with_context(|| format!("starting {}", binary.display()))
 }
 
 /// The address on which the server listens, if a whole line of the log has it.

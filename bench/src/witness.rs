@@ -84,15 +84,10 @@ impl Witness {
     }
 }
 
-/// Prints both results of [`Witness::watch`].
-pub(crate) fn print_latencies(name: &str, before: &[f64], during: &[f64]) {
-    for (time, latencies) in [("before", before), ("during", during)] {
-        let [p50, p99] = [0.5, 0.99].map(|share| percentile(latencies, share));
-        println!(
-            "{name} {time}: p50 {p50:.2} ms, p99 {p99:.2} ms of {} deliveries",
-            latencies.len()
-        );
-    }
+/// Prints a result of [`Witness::watch`].
+pub(crate) fn print_latencies(name: &str, latencies: &[f64]) {
+    let [p50, p99] = [0.5, 0.99].map(|share| percentile(latencies, share));
+    println!("{name}: p50 {p50:.2} ms, p99 {p99:.2} ms of {} deliveries", latencies.len());
 }
 
 const CHANNEL: &str = "witness";

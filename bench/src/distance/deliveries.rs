@@ -61,6 +61,7 @@ impl Deliveries {
             server_core: distance.setup.server_core,
             generator_core: distance.setup.generator_core,
             certificate: None,
+            takeovers: 0,
         };
         let other = Contender::Other { compression: self.compression };
         let fanwire = Contender::Fanwire { compression: self.compression };

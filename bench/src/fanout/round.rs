@@ -48,6 +48,8 @@ pub struct Round<'a> {
     pub generator_core: usize,
     /// Subscribers of both contenders speak TLS.
     pub certificate: Option<&'a Certificate>,
+    /// Takeovers of [`Contender::TakenOver`].
+    pub takeovers: usize,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -134,7 +136,7 @@ impl Round<'_> {
     fn connect(
         &self,
         contender: Contender,
-        target: Target,
+        mut target: Target,
         redis: Option<RedisServer>,
     ) -> Result<Run<'_>> {
         let mut generator = Generator::new(false)?;
@@ -154,20 +156,21 @@ impl Round<'_> {
             ..ConnectTarget::default()
         });
         let address = target.address();
-        let registry = generator.registry();
-        let plain = if self.certificate.is_some() { target.plain_address() } else { address };
-        let source = if contender == Contender::Bare {
-            Source::Requests(Publisher::bare(address, registry)?)
-        } else if let Some(stream) = Source::stream(self.by, &target, plain)? {
-            stream
-        } else {
-            Source::Requests(Publisher::http(plain, self.outstanding, registry)?)
-        };
+        // The first connection to the bare loop publishes. A takeover would close that of a publisher.
+        let is_fresh = !matches!(contender, Contender::TakenOver { .. });
+        let source = is_fresh.then(|| self.source(contender, &target, &generator)).transpose()?;
         let memberships: Vec<_> =
             (0..self.subscribers).map(|number| self.choice.of_subscriber(number)).collect();
         for group in memberships.chunk_by(|one, other| one == other) {
             generator.open(address, group.len(), &self.profile(contender, &group[0]))?;
         }
+        let source = match source {
+            Some(source) => source,
+            None => {
+                target.take_over(self.binary, self.takeovers)?;
+                self.source(contender, &target, &generator)?
+            }
+        };
         Ok(Run {
             round: self,
             contender,
@@ -183,10 +186,29 @@ impl Round<'_> {
         })
     }
 
+    fn source(
+        &self,
+        contender: Contender,
+        target: &Target,
+        generator: &Generator,
+    ) -> Result<Source> {
+        let address = target.address();
+        let registry = generator.registry();
+        let plain = if self.certificate.is_some() { target.plain_address() } else { address };
+        if contender == Contender::Bare {
+            return Ok(Source::Requests(Publisher::bare(address, registry)?));
+        }
+        match Source::stream(self.by, target, plain)? {
+            Some(stream) => Ok(stream),
+            None => Ok(Source::Requests(Publisher::http(plain, self.outstanding, registry)?)),
+        }
+    }
+
     fn profile(&self, contender: Contender, channels: &[usize]) -> Profile {
         let compression = match contender {
             Contender::Fanwire { compression }
             | Contender::Other { compression }
+            | Contender::TakenOver { compression }
             | Contender::Stream { compression }
             | Contender::Map { compression } => compression,
             Contender::Pieces | Contender::Answers => true,

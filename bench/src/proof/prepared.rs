@@ -60,6 +60,7 @@ pub(super) fn table(setup: &Setup, seconds: f64) -> Result<Table> {
             server_core: setup.server_core,
             generator_core: setup.generator_core,
             certificate: None,
+            takeovers: 0,
         };
         for ((outcome, once), name) in
             round.run(contenders)?.into_iter().zip(&once).zip(["off", "in context"])

@@ -72,7 +72,8 @@ pub(super) fn run(setup: &Setup, binary: &Path, clients: usize) -> Result<bool> 
         grouped(backend.counts.answered.load(Relaxed) as f64),
     );
     println!("memory of the server: {:.1} MiB more at most", grown as f64 / f64::from(1 << 20));
-    print_latencies("witness", &before, &during);
+    print_latencies("witness before", &before);
+    print_latencies("witness during", &during);
     Ok(tally.refused == 0 && most <= IN_FLIGHT_MAX)
 }
 
