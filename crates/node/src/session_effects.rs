@@ -93,12 +93,13 @@ fn tell_ended(node: &Node, shard: ShardId, session: &Session, ended: EndedSubscr
     if subscription.present {
         node.channels().disappear(&channel, &session.client());
     }
-    node.shared_polls().untrack(&channel, tracked);
-    node.channels().leave(&channel, shard);
     if subscription.announced {
+        // Before the shard stops listening: its inbox may have the join, and the next subscriber would get that one alone.
         let client = session.client_info(Some(&subscription));
         node.channels().announce(&channel, Change::Leave, client);
     }
+    node.shared_polls().untrack(&channel, tracked);
+    node.channels().leave(&channel, shard);
 }
 
 /// Undoes a pending subscribe: its channels lose the session in registry and presence.
