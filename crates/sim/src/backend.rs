@@ -3,6 +3,7 @@
 //! Pure. Never: calls a node; `world/commands.rs` does.
 //! Changed here: what backends want. What has to follow from a command is said in `checkers/commands.rs`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::chance::SeededRandom;
@@ -28,8 +29,8 @@ pub struct Publishing {
     pub number: u64,
     /// Value of its tag.
     pub kind: &'static str,
-    /// With a key the backend tries again until it succeeds.
-    pub is_keyed: bool,
+    /// With a key the backend tries again until it succeeds. Other channels have the same keys. "" = none.
+    pub key: String,
     pub tries: u32,
     /// The host to call; `None` = any.
     pub host: Option<usize>,
@@ -81,8 +82,12 @@ pub struct Backend {
     silences: u64,
     users: u64,
     last_number: u64,
+    /// Publications of each channel.
+    counts: BTreeMap<String, u64>,
     /// A channel without publications until then.
     silent: (String, Duration),
+    /// No channel has publications until then.
+    pub quiet_until: Duration,
 }
 
 impl Backend {
@@ -96,7 +101,9 @@ impl Backend {
             silences: plan.habits.silences,
             users: (plan.clients as u64).min(5),
             last_number: 0,
+            counts: BTreeMap::new(),
             silent: (String::new(), Duration::ZERO),
+            quiet_until: Duration::ZERO,
         }
     }
 
@@ -113,8 +120,28 @@ impl Backend {
         self.random.between_ms(1, self.every_ms * 2)
     }
 
+    /// Publications in one channel, much more often than else, until a time.
+    pub fn burst(
+        &mut self,
+        channel: usize,
+        now: Duration,
+        until: Duration,
+    ) -> Vec<(Duration, Job)> {
+        let channel = self.channels[channel % self.channels.len()].clone();
+        let mut jobs = Vec::new();
+        let mut at = now;
+        while at < until {
+            jobs.push((at, Job::Publish(self.publication(channel.clone()))));
+            at += self.random.between_ms(1, BURST_MS * 2);
+        }
+        jobs
+    }
+
     /// The next publication, unless its channel has a silence.
     pub fn next_publication(&mut self, now: Duration) -> Option<Publishing> {
+        if now < self.quiet_until {
+            return None;
+        }
         let channel = self.random.pick(&self.channels).clone();
         if self.random.percent(self.silences / 10) {
             self.silent = (channel.clone(), now + self.random.between_ms(3000, 25_000));
@@ -130,8 +157,10 @@ impl Backend {
         self.last_number += 1;
         let number = self.last_number;
         let kind = self.random.pick(&["a", "b", "b", "b"]);
-        let is_keyed = self.random.percent(70);
-        Publishing { channel, number, kind, is_keyed, tries: 0, host: None }
+        let count = self.counts.entry(channel.clone()).or_default();
+        *count += 1;
+        let key = if self.random.percent(70) { format!("p{count}") } else { String::new() };
+        Publishing { channel, number, kind, key, tries: 0, host: None }
     }
 
     /// The next command, and the time until the one after it.
@@ -143,7 +172,8 @@ impl Backend {
         };
         let streams = of_kind("stream:");
         let private = of_kind("$");
-        let wants_block = self.random.below(self.commands + self.blocks) < self.blocks;
+        let habits = (self.commands + self.blocks).max(1);
+        let wants_block = self.random.below(habits) < self.blocks;
         let kind = match (wants_block, self.random.below(4)) {
             (true, 0 | 1) => BackendCommand::Block(user),
             (true, _) => {
@@ -163,6 +193,8 @@ impl Backend {
     }
 }
 
+/// Milliseconds between two publications of a burst, on average.
+const BURST_MS: u64 = 60;
 /// The channel to which backends subscribe connections.
 pub const ORDERED: &str = "stream:ordered";
 /// The code with which backends disconnect.

@@ -5,6 +5,7 @@
 
 mod frames;
 mod maps;
+mod questions;
 mod subscriptions;
 
 use std::collections::BTreeMap;
@@ -19,11 +20,12 @@ use fanwire_protocol::{
 
 use crate::chance::SeededRandom;
 use crate::plan::{CLOSED, Habits, SECRET, SeedPlan, UNIX_MS};
-use crate::truth::key_of;
+use crate::truth::{data_of, key_of};
 pub use frames::{Claim, Seen};
 use frames::{EMPTY_REPLY, decoded, framed};
 use maps::MAP;
 pub use maps::MapCopy;
+pub use questions::HistoryPage;
 pub use subscriptions::{SubscriptionState, WantedSubscription};
 
 pub struct SimulatedClient {
@@ -52,8 +54,13 @@ pub struct SimulatedClient {
     /// Publications of its own that have come back.
     own_seen: Vec<u64>,
     asks_for_closed: bool,
+    has_deltas: bool,
     /// When a call was answered last.
     called_at: Duration,
+    /// It publishes nothing until then.
+    pub quiet_until: Duration,
+    /// The end of the last token that the server has accepted, in Unix seconds.
+    pub accepted_until: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +98,9 @@ pub enum PendingKind {
         claim: Option<Claim>,
     },
     Unsubscribe(String),
+    SubRefresh(String),
+    History(String, HistoryPage),
+    Presence(String),
     Publish {
         channel: String,
         number: u64,
@@ -106,6 +116,7 @@ pub enum Timer {
     Silence(u64),
     Refresh(u64),
     Resubscribe(u64, String),
+    SubRefresh(u64, String),
     /// Its program does something.
     Habit,
     /// Its program logs in again though the user is blocked.
@@ -148,7 +159,10 @@ impl SimulatedClient {
             next_publication: 0,
             own_seen: Vec::new(),
             asks_for_closed,
+            has_deltas: plan.tuning.has_deltas,
             called_at: Duration::ZERO,
+            quiet_until: Duration::ZERO,
+            accepted_until: 0,
         }
     }
 
@@ -249,9 +263,26 @@ impl SimulatedClient {
                 }
             },
             PendingKind::Refresh => match reply.refresh {
-                Some(result) => self.schedule_refresh(result.expires, result.ttl),
+                Some(result) => {
+                    self.accepted_until = self.token.expire_at;
+                    self.schedule_refresh(result.expires, result.ttl)
+                }
                 None => Vec::new(),
             },
+            PendingKind::History(channel, page) => {
+                let asked_at = pending.sent_at;
+                let read = |result| see(Seen::Read { channel, asked_at, page, result });
+                reply.history.map(read).into_iter().collect()
+            }
+            PendingKind::Presence(channel) => {
+                let asked_at = pending.sent_at;
+                let ids = reply.presence.map(|it| it.presence.into_keys().collect());
+                let members = |ids| see(Seen::Members { channel, asked_at, ids });
+                ids.map(members).into_iter().collect()
+            }
+            PendingKind::SubRefresh(channel) => reply
+                .sub_refresh
+                .map_or_else(Vec::new, |result| self.subscription_refreshed(&channel, &result)),
             PendingKind::Publish { channel, number } => {
                 let is_done = error.is_none();
                 let was_seen = self.own_seen.contains(&number);
@@ -263,8 +294,10 @@ impl SimulatedClient {
                 vec![see(Seen::Called { millis, waited, is_done, busy })]
             }
             PendingKind::Unsubscribe(channel) => {
-                if let Some(subscription) = self.subscriptions.get_mut(&channel) {
-                    subscription.state = SubscriptionState::Off;
+                if let Some(subscription) = self.subscriptions.get_mut(&channel)
+                    && subscription.state == SubscriptionState::On
+                {
+                    subscription.state = SubscriptionState::Off; // else it is asked for again
                 }
                 vec![see(Seen::Left(channel))]
             }
@@ -279,6 +312,7 @@ impl SimulatedClient {
     ) -> Vec<Action> {
         self.state = ClientState::Connected;
         self.attempts = 0;
+        self.accepted_until = self.token.expire_at;
         self.id = result.client.clone();
         let connection = self.connection;
         let channels: Vec<String> = result.subs.keys().cloned().collect();
@@ -373,7 +407,10 @@ impl SimulatedClient {
             Timer::Resubscribe(connection, channel) if is_connected(connection) => {
                 self.subscribe_again(&channel, now)
             }
-            Timer::Refresh(_) | Timer::Resubscribe(..) => Vec::new(),
+            Timer::SubRefresh(connection, channel) if is_connected(connection) => {
+                self.refresh_subscription(channel, now)
+            }
+            Timer::Refresh(_) | Timer::Resubscribe(..) | Timer::SubRefresh(..) => Vec::new(),
             Timer::Habit if self.state == ClientState::Connected && busy => self.act(now),
             Timer::TryAgain if matches!(self.state, ClientState::Ended(_)) => self.log_in_again(),
             Timer::Habit | Timer::TryAgain => Vec::new(),
@@ -409,20 +446,48 @@ impl SimulatedClient {
         let habits = self.habits;
         let mut actions = vec![Action::After(self.random.between_ms(300, 4000), Timer::Habit)];
         if self.random.percent(habits.reconnects / 4) {
-            actions = self.hang_up();
             let away = *self.random.pick(&[300, 2000, 9000]);
-            actions.push(Action::After(self.random.between_ms(10, away), Timer::Connect));
-            return actions;
+            return self.go_away(away);
         }
-        if self.random.percent(habits.publishes) {
+        if now >= self.quiet_until && self.random.percent(habits.publishes) {
             actions.extend(self.publish(now));
         }
         if !self.is_calling(now) && self.random.percent(habits.calls) {
             actions.push(self.call_three_times(now));
         }
+        if self.random.percent(habits.questions) {
+            actions.extend(self.ask(now));
+        }
         if self.random.percent(habits.resubscribes) {
             actions.extend(self.change_subscriptions(now));
         }
+        actions
+    }
+
+    /// At the end everybody stays: from now on it refreshes its tokens.
+    pub fn stay(&mut self) -> Vec<Action> {
+        if !std::mem::take(&mut self.is_lazy) {
+            return Vec::new();
+        }
+        let mut timers = vec![Timer::Refresh(self.connection)];
+        let private = self.subscriptions.iter().filter(|(_, it)| it.accepted_until.is_some());
+        let refresh = |channel: &String| Timer::SubRefresh(self.connection, channel.clone());
+        timers.extend(private.map(|(channel, _)| refresh(channel)));
+        timers.into_iter().map(|timer| Action::After(Duration::ZERO, timer)).collect()
+    }
+
+    /// Its program connects again, or ends subscriptions and begins them again at once.
+    pub fn rush(&mut self, leaves: bool, now: Duration) -> Vec<Action> {
+        if self.state != ClientState::Connected {
+            return Vec::new();
+        }
+        if leaves { self.go_away(400) } else { self.begin_subscriptions_again(now) }
+    }
+
+    /// Closes its connection, and opens another one within so many milliseconds.
+    fn go_away(&mut self, away: u64) -> Vec<Action> {
+        let mut actions = self.hang_up();
+        actions.push(Action::After(self.random.between_ms(10, away), Timer::Connect));
         actions
     }
 
@@ -437,7 +502,7 @@ impl SimulatedClient {
         let channel = self.random.pick(&channels).clone();
         self.next_publication += 1;
         let number = (self.number as u64 + 1) * 1_000_000 + self.next_publication;
-        let data = number.to_string().into();
+        let data = data_of(number, self.has_deltas);
         let mut publish = PublishRequest { channel: channel.clone(), data, ..Default::default() };
         if channel.starts_with("map:") {
             publish.r#type = MAP;

@@ -20,6 +20,8 @@ pub struct PlannedFault {
 pub enum FaultKind {
     /// The process ends, and another one starts at the end of the fault. Clients notice at once, or by the missing ping.
     Kill { host: usize, is_silent: bool },
+    /// The process tells the others that it leaves, and is replaced at the end of the fault.
+    Replace { host: usize },
     /// The process stands still.
     Pause { host: usize },
     /// The wall clock of a host is set, and set again at the end of the fault.
@@ -40,6 +42,18 @@ pub enum FaultKind {
     CutClient { client: usize, to: bool, from: bool },
     /// The shards of a host take long for each turn.
     SlowShards { host: usize, by: Duration },
+    /// The subscriptions of a host move to another place of the engine: it reports gaps where nothing was lost.
+    MovedNames { host: usize },
+    /// The same, and what is published before its end is lost.
+    LostNames { host: usize },
+    /// Some clients do something at the same moment: they connect again, or end and begin subscriptions.
+    Rush { percent: u64, leaves: bool },
+    /// Backends publish to one channel much more often than else.
+    Burst { channel: usize },
+    /// Backends publish nothing, so that no later publication shows what was lost.
+    Quiet,
+    /// Backends command so many things at the same moment.
+    Commands { count: usize },
 }
 
 impl FaultKind {
@@ -47,11 +61,14 @@ impl FaultKind {
     pub fn host_mut(&mut self) -> Option<&mut usize> {
         match self {
             Self::Kill { host, .. }
+            | Self::Replace { host }
             | Self::Pause { host }
             | Self::ClockJump { host, .. }
             | Self::CutFromEngine { host, .. }
             | Self::SlowFeed { host, .. }
             | Self::SlowEngine { host, .. }
+            | Self::MovedNames { host }
+            | Self::LostNames { host }
             | Self::SlowShards { host, .. } => Some(host),
             _ => None,
         }
@@ -59,12 +76,39 @@ impl FaultKind {
 }
 
 impl PlannedFault {
+    /// Whether a host cannot do all its work at some time between two times.
+    pub fn disturbs(&self, host: usize, from: Duration, until: Duration) -> bool {
+        let is_of_host = match &self.kind {
+            FaultKind::FeedDown { hosts } => hosts.contains(&host),
+            FaultKind::ClockJump { .. } | FaultKind::MovedNames { .. } => false,
+            kind => kind.clone().host_mut().is_some_and(|it| *it == host),
+        };
+        is_of_host && self.at <= until && self.at + self.lasts >= from
+    }
+
     /// The client that it is about.
     pub fn client(&self) -> Option<usize> {
         match self.kind {
             FaultKind::CutClient { client, .. } => Some(client),
             _ => None,
         }
+    }
+
+    /// Whether messages between hosts and the engine may be lost.
+    pub fn loses_messages(&self) -> bool {
+        use FaultKind::{CutFromEngine, FailOver, FeedDown, Kill, LoseAll, LostNames};
+        use FaultKind::{Replace, SlowEngine};
+        matches!(
+            self.kind,
+            Kill { .. }
+                | Replace { .. }
+                | CutFromEngine { .. }
+                | FeedDown { .. }
+                | LostNames { .. }
+                | SlowEngine { .. }
+                | FailOver { .. }
+                | LoseAll
+        )
     }
 
     /// Whether the engine forgets what it had acknowledged.
@@ -111,7 +155,7 @@ pub fn deploy(
     (0..hosts).map(move |host| PlannedFault {
         at: busy.mul_f64(0.8) + pause * host as u32,
         lasts: Duration::from_secs(1),
-        kind: FaultKind::Kill { host, is_silent: false },
+        kind: FaultKind::Replace { host },
     })
 }
 
@@ -132,6 +176,71 @@ pub fn draw_overlapping(targets: Targets, random: &mut SeededRandom) -> Vec<Plan
         }
     }
     faults.sort_by_key(|fault| fault.at);
+    faults
+}
+
+/// Draws moments at which things of one sort break, perhaps all on one host, while clients and backends are busy or silent.
+pub fn draw_moments(targets: Targets, random: &mut SeededRandom) -> Vec<PlannedFault> {
+    let themes: &[&[u64]] = if targets.has_engine { &THEMES } else { &THEMES[..MEMORY_THEMES] };
+    let busy = targets.busy.as_millis() as u64;
+    let mut faults = Vec::new();
+    for _ in 0..1 + random.below(3) {
+        let start = random.between_ms(6000, (busy * 3 / 4).max(7000));
+        let theme = *random.pick(themes);
+        let longest = *random.pick(&[500, 4000, 12_000, 25_000]);
+        let only_host = random.percent(50).then(|| random.index(targets.hosts));
+        for _ in 0..1 + random.below(4) {
+            let mut kind = kind(*random.pick(theme), targets, random);
+            if let Some(host) = kind.host_mut() {
+                *host = only_host.unwrap_or(*host);
+            }
+            let at = start + random.between_ms(0, 5000);
+            faults.push(PlannedFault { at, lasts: random.between_ms(50, longest), kind });
+        }
+        faults.extend(company(start, targets, random));
+        let has_loss = faults.iter().any(PlannedFault::loses_data);
+        if has_loss && random.percent(60) {
+            // What was stored before the engine lost it is asked for by processes that start later.
+            let at = start.saturating_sub(random.between_ms(11_000, 15_000));
+            let kind = FaultKind::Commands { count: 6 };
+            faults.push(PlannedFault { at, lasts: Duration::ZERO, kind });
+            let at = start + random.between_ms(25_000, 45_000);
+            let host = random.index(targets.hosts);
+            let kind = FaultKind::Replace { host };
+            faults.push(PlannedFault { at, lasts: Duration::from_secs(1), kind });
+        }
+    }
+    faults.sort_by_key(|fault| fault.at);
+    faults
+}
+
+/// What clients and backends do while something breaks.
+fn company(start: Duration, targets: Targets, random: &mut SeededRandom) -> Vec<PlannedFault> {
+    let mut faults = Vec::new();
+    let mut add = |at: Duration, lasts: Duration, kind| {
+        faults.push(PlannedFault { at, lasts, kind });
+    };
+    let soon = |random: &mut SeededRandom| start + random.between_ms(0, 7000);
+    for _ in 0..random.below(4) {
+        let percent = *random.pick(&[30, 100]);
+        let leaves = random.percent(60);
+        add(soon(random), Duration::ZERO, FaultKind::Rush { percent, leaves });
+    }
+    for _ in 0..random.below(6) {
+        let count = 1 + random.index(4);
+        let latest = *random.pick(&[7000, 25_000]);
+        let at = start + random.between_ms(0, latest);
+        add(at, Duration::ZERO, FaultKind::Commands { count });
+    }
+    if random.percent(60) {
+        let channel = random.index(targets.clients);
+        let lasts = random.between_ms(300, 4000);
+        add(start, lasts, FaultKind::Burst { channel });
+    }
+    if random.percent(50) {
+        let at = start + random.between_ms(500, 7000);
+        add(at, random.between_ms(10_000, 60_000), FaultKind::Quiet);
+    }
     faults
 }
 
@@ -156,6 +265,26 @@ fn kind(number: u64, targets: Targets, random: &mut SeededRandom) -> FaultKind {
         7 => FaultKind::SlowFeed { host, by: random.between_ms(100, 4000) },
         8 => FaultKind::SlowEngine { host, by: random.between_ms(100, 3500) },
         9 => FaultKind::FailOver { lag: random.between_ms(0, LAG_MAX.as_millis() as u64) },
-        _ => FaultKind::LoseAll,
+        10 => FaultKind::LoseAll,
+        11 => FaultKind::MovedNames { host },
+        _ => FaultKind::LostNames { host },
     }
 }
+
+/// Numbers of kinds that happen together. The first ones are possible without a model engine.
+const THEMES: [&[u64]; 13] = [
+    &[0, 2, 3],
+    &[1],
+    &[0, 1, 2, 3],
+    &[6],
+    &[6, 12],
+    &[7, 11],
+    &[8, 12],
+    &[12],
+    &[5, 8],
+    &[4, 5, 6, 7, 8, 11, 12],
+    &[9, 10],
+    &[4, 9, 10],
+    &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
+];
+const MEMORY_THEMES: usize = 3;

@@ -45,6 +45,8 @@ pub struct Host {
     pub feed_may_open_at: Duration,
     /// Until then what happens here may be late without anybody being able to notice.
     pub silent_faults_until: Duration,
+    /// Until then its shards may be late themselves.
+    pub stalls_until: Duration,
     /// Until then PUB/SUB messages may be lost, or later than a node waits for them.
     pub losses_until: Duration,
 }
@@ -62,6 +64,8 @@ pub struct Process {
     /// Counts the connections to the engine for calls.
     pub generation: u64,
     pub feed: Feed,
+    /// It serves its clients and does nothing else.
+    pub is_leaving: bool,
     pub reporter: Option<Reporter>,
 }
 
@@ -161,6 +165,7 @@ impl Process {
             last_call: 0,
             generation: 1,
             feed: Feed::default(),
+            is_leaving: false,
         }
     }
 

@@ -25,7 +25,8 @@ impl Witness {
 
 impl Deliver for Witness {
     fn deliver(&self, channel: &str, publication: Publication, options: DeliverOptions) {
-        if let Some(entry) = TruthEntry::of(&publication, options.accepted_at) {
+        if let Some(entry) = TruthEntry::of(&publication, options.accepted_at, options.accepted_at)
+        {
             let mut truth = self.truth.lock();
             match publication.offset {
                 0 => truth.pass_on(channel, entry.number),

@@ -46,6 +46,8 @@ pub struct Habits {
     pub resubscribes: u64,
     /// Clients that call rpc.
     pub calls: u64,
+    /// Clients that ask for a history or who is present.
+    pub questions: u64,
     /// Clients that never refresh their token.
     pub lazy: u64,
     /// Commands of backends for connections.
@@ -71,6 +73,8 @@ pub struct Tuning {
     pub history_meta_ttl: Duration,
     pub concurrency: usize,
     pub token_lifetime: u64,
+    /// Seconds of a subscription token; 0 = it never ends.
+    pub subscription_lifetime: u64,
     /// A hook of the backend decides about subscribes.
     pub has_subscribe_hook: bool,
     /// Hosts tell a backend which channels are occupied.
@@ -79,6 +83,10 @@ pub struct Tuning {
     pub queue_max: usize,
     /// There are map channels; the model engine has none.
     pub has_maps: bool,
+    /// Some clients ask for deltas.
+    pub has_deltas: bool,
+    /// How long a channel waits to deliver publications together.
+    pub batch_delay: Duration,
     /// Longest delay of a message between a host and the engine, in milliseconds.
     pub engine_delay_ms: u64,
 }
@@ -89,11 +97,24 @@ impl SeedPlan {
         let mut plan = Self::of_older_seed(seed);
         let mut random = SeededRandom::new(seed).fork("wide", 0);
         plan.tuning.engine_delay_ms = *random.pick(&[2, 2, 20, 60]);
+        plan.tuning.has_deltas = random.percent(25);
+        plan.tuning.batch_delay = Duration::from_millis(*random.pick(&[0, 0, 0, 300]));
         plan.habits.insists = random.percent(50);
+        plan.habits.questions = *random.pick(&[0, 10, 50]);
+        plan.tuning.subscription_lifetime = *random.pick(&[0, 15, 40]);
         if random.percent(30) {
             plan.tuning.position_check_delay = Duration::from_secs(600);
         }
-        if random.percent(25) {
+        if random.percent(60) {
+            let targets = Targets {
+                hosts: plan.hosts,
+                clients: plan.clients,
+                has_engine: plan.has_engine,
+                busy: plan.busy,
+            };
+            plan.faults = faults::draw_moments(targets, &mut random);
+            plan.habits.blocks = *random.pick(&[0, 20, 60]);
+        } else if random.percent(25) {
             let longer = |fault: &mut PlannedFault| fault.lasts = (fault.lasts * 3).min(FAULT_MAX);
             plan.faults.iter_mut().for_each(longer);
         }
@@ -164,6 +185,8 @@ impl SeedPlan {
         let open = Namespace {
             allow_subscribe_for_client: true,
             allow_publish_for_subscriber: true,
+            allow_history_for_subscriber: true,
+            allow_presence_for_subscriber: true,
             ..Namespace::default()
         };
         let stream = Namespace {
@@ -174,8 +197,13 @@ impl SeedPlan {
             history_size: tuning.history_size,
             history_ttl: tuning.history_ttl,
             history_meta_ttl: tuning.history_meta_ttl,
+            allowed_delta_types: vec![Namespace::FOSSIL.to_owned()],
+            delta_publish: tuning.has_deltas,
             ..open.clone()
         };
+        let mut batching = stream.delivery.clone();
+        batching.batch.max_delay = tuning.batch_delay;
+        let stream = Namespace { delivery: batching, ..stream };
         let cache = Namespace {
             name: "cache".to_owned(),
             force_recovery_mode: RecoveryMode::Cache,
@@ -238,6 +266,7 @@ impl Habits {
             blocks: draw(),
             silences: draw(),
             insists: false,
+            questions: 0,
         }
     }
 }
@@ -259,10 +288,13 @@ impl Tuning {
             history_meta_ttl: seconds(if is_short { 3 } else { 3600 }),
             concurrency: *random.pick(&[0, 2]),
             token_lifetime: *random.pick(&[20, 60, 3600]),
+            subscription_lifetime: 0,
             has_subscribe_hook: random.percent(30),
             tells_channels: random.fork("events", 0).percent(30),
             queue_max: *random.fork("queue", 0).pick(&[15, 100, 1000]),
             has_maps: !has_engine && random.fork("maps", 0).percent(70),
+            has_deltas: false,
+            batch_delay: Duration::ZERO,
             engine_delay_ms: 2,
         }
     }

@@ -48,7 +48,8 @@ fn smaller(plan: &SeedPlan) -> Vec<SeedPlan> {
         add(&|plan| plan.leave_out_clients(plan.clients / 2));
         add(&|plan| plan.leave_out_clients(1));
     }
-    let habits: [fn(&mut SeedPlan) -> &mut u64; 8] = [
+    let habits: [fn(&mut SeedPlan) -> &mut u64; 9] = [
+        |plan| &mut plan.habits.questions,
         |plan| &mut plan.habits.commands,
         |plan| &mut plan.habits.blocks,
         |plan| &mut plan.habits.calls,

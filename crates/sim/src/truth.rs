@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use bytes::Bytes;
 use fanwire_protocol::Publication;
 
 /// Everything that was published.
@@ -37,15 +38,21 @@ pub struct TruthEntry {
     pub key: String,
     /// Value of the tag `kind`; "" = none.
     pub kind: String,
+    /// When a node accepted it.
+    pub published_at: Instant,
     pub stored_at: Instant,
 }
 
 impl TruthEntry {
     /// The entry of a publication, if it is one of the simulation.
-    pub fn of(publication: &Publication, stored_at: Instant) -> Option<Self> {
+    pub fn of(
+        publication: &Publication,
+        published_at: Instant,
+        stored_at: Instant,
+    ) -> Option<Self> {
         let kind = publication.tags.get("kind").cloned().unwrap_or_default();
         let key = publication.key.clone();
-        Some(Self { number: number_of(publication)?, key, kind, stored_at })
+        Some(Self { number: number_of(publication)?, key, kind, published_at, stored_at })
     }
 }
 
@@ -57,12 +64,21 @@ pub fn key_of(number: u64) -> String {
     format!("k{}", number % 9)
 }
 
-/// The number that is the data of a simulated publication; 0 for the removal of a key.
+/// The number with which the data of a simulated publication begins; 0 for the removal of a key.
 pub fn number_of(publication: &Publication) -> Option<u64> {
     if publication.removed {
         return Some(REMOVAL);
     }
-    std::str::from_utf8(&publication.data).ok()?.parse().ok()
+    std::str::from_utf8(&publication.data).ok()?.split(' ').next()?.parse().ok()
+}
+
+/// The data of a publication: its number, and text by which a patch is shorter than the whole.
+pub fn data_of(number: u64, has_deltas: bool) -> Bytes {
+    if has_deltas {
+        format!("{number} {}", "text ".repeat(12)).into()
+    } else {
+        number.to_string().into()
+    }
 }
 
 impl Truth {

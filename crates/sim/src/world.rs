@@ -155,9 +155,8 @@ pub struct World {
     random: SeededRandom,
     pub(crate) client_faults_until: Vec<Duration>,
     pub(crate) engine_faults_until: Duration,
-    /// When processes ended, and when the engine lost data, with how much of the newest.
-    pub(crate) kills: Vec<Duration>,
-    pub(crate) losses: Vec<(Duration, Duration)>,
+    /// When the engine lost data.
+    pub(crate) losses: Vec<DataLoss>,
     /// The engine accepts no connection before.
     engine_up_at: Duration,
     /// Seconds since a feed carried nothing, by host.
@@ -165,6 +164,13 @@ pub struct World {
     /// Decisions of hooks, to be scheduled.
     hook_calls: Arc<Mutex<Vec<HookCall>>>,
     results: Arc<Mutex<Vec<CommandResult>>>,
+}
+
+/// The engine lost what it had, or what was written within `lag`; it could be reached again from `until` on.
+pub(crate) struct DataLoss {
+    pub(crate) at: Duration,
+    pub(crate) lag: Duration,
+    pub(crate) until: Duration,
 }
 
 /// A decision that a hook of the backend makes later.
@@ -233,7 +239,6 @@ impl World {
             random: random.fork("world", 0),
             client_faults_until: vec![Duration::ZERO; plan.clients],
             engine_faults_until: Duration::ZERO,
-            kills: Vec::new(),
             losses: Vec::new(),
             engine_up_at: Duration::ZERO,
             feed_silence: vec![0; plan.hosts],
@@ -381,8 +386,10 @@ impl World {
             WorldEvent::FaultEnds(number) => faults::end(self, number),
             WorldEvent::Look => {
                 if self.now >= self.plan.busy {
-                    // At the end everybody stays.
-                    self.clients.iter_mut().for_each(|client| client.is_lazy = false);
+                    for client in 0..self.clients.len() {
+                        let actions = self.clients[client].stay();
+                        self.act(client, actions);
+                    }
                 }
                 self.check(|checkers, world| checkers.look(world));
                 self.queue.at(self.now + Duration::from_secs(1), WorldEvent::Look);

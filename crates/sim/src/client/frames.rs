@@ -3,14 +3,15 @@
 //! Uses the Protobuf messages of the protocol. Never: the encoders of the product for what the server sends.
 //! Changed here: what checkers learn of a client.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fanwire_protocol::{Command, Publication, Reply, SubscribeResult};
+use fanwire_protocol::{Command, HistoryResult, Publication, Reply, SubscribeResult};
 use prost::Message as _;
 
-use super::ClientState;
+use super::{ClientState, HistoryPage};
 
 /// A position that a client claims, in plain words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,6 +70,19 @@ pub enum Seen {
         waited: Duration,
         is_done: bool,
         busy: bool,
+    },
+    /// A page of a history.
+    Read {
+        channel: String,
+        asked_at: Duration,
+        page: HistoryPage,
+        result: HistoryResult,
+    },
+    /// The ids of a channel's members.
+    Members {
+        channel: String,
+        asked_at: Duration,
+        ids: BTreeSet<String>,
     },
     Joined {
         channel: String,

@@ -6,9 +6,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytes::Bytes;
 use fanwire_auth::{HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_subscription};
+use fanwire_protocol::fossil;
 use fanwire_protocol::{
-    Command, FilterNode, Push, SubscribeRequest, SubscribeResult, UnsubscribeRequest,
+    Command, FilterNode, Publication, Push, SubRefreshRequest, SubRefreshResult, SubscribeRequest,
+    SubscribeResult, UnsubscribeRequest,
 };
 
 use super::frames::{Claim, Seen, framed};
@@ -27,8 +30,16 @@ pub struct WantedSubscription {
     pub filter: String,
     /// Needs a token of its own; then it was issued at this Unix second.
     pub token: Option<u64>,
+    /// Seconds of that token; 0 = it never ends.
+    lifetime: u64,
+    /// The end of the last token that the server has accepted, in Unix seconds.
+    pub accepted_until: Option<u64>,
     /// Where it is in the stream, or was.
     pub position: Option<Claim>,
+    /// It asks for deltas.
+    wants_deltas: bool,
+    /// The data of its last publication.
+    base: Bytes,
     /// Of a map channel: its entries.
     pub map: Option<MapCopy>,
     /// A backend ordered it, so it ends with its connection.
@@ -66,7 +77,11 @@ pub(super) fn draw(
             is_server_side,
             filter: if is_filtered { random.pick(&["a", "b"]).to_string() } else { String::new() },
             token: is_private.then_some(0),
+            lifetime: plan.tuning.subscription_lifetime,
+            accepted_until: None,
             position: None,
+            wants_deltas: plan.tuning.has_deltas && !is_map && random.percent(60),
+            base: Bytes::new(),
             map: is_map.then(MapCopy::default),
             is_ordered: false,
             attempts: 0,
@@ -92,12 +107,13 @@ impl WantedSubscription {
         };
         let mut request = SubscribeRequest {
             channel: channel.to_owned(),
-            token: self.token.map(|issued_at| token(channel, user, issued_at)).unwrap_or_default(),
+            token: self.token_for(channel, user),
             recover: claim.is_some(),
             offset: claim.as_ref().map_or(0, |it| it.offset),
             epoch: claim.as_ref().map(|it| it.epoch.clone()).unwrap_or_default(),
             recoverable: true,
             join_leave: true,
+            delta: if self.wants_deltas { "fossil".to_owned() } else { String::new() },
             tf: (!self.filter.is_empty()).then_some(filter),
             ..SubscribeRequest::default()
         };
@@ -107,6 +123,39 @@ impl WantedSubscription {
         request
     }
 
+    /// Its token, if it needs one.
+    fn token_for(&self, channel: &str, user: &str) -> String {
+        let Some(issued_at) = self.token else { return String::new() };
+        let ends = self.lifetime > 0;
+        let lifetime = if ends { Lifetime::Seconds(self.lifetime) } else { Lifetime::Never };
+        let token = SubscriptionToken { user, channel, issued_at, lifetime, ..Default::default() };
+        let text = sign_hmac_subscription(SECRET, HmacAlgorithm::Hs256, &token);
+        text.expect("it has a secret and a channel")
+    }
+
+    /// Makes the data of a publication that came as a patch of the last one. One that does not fit leaves what no backend published.
+    fn apply_delta(&mut self, publication: &mut Publication) {
+        if publication.delta {
+            let mut whole = Vec::new();
+            let applied = fossil::apply(&self.base, &publication.data, DATA_MAX, &mut whole);
+            publication.data = if applied.is_ok() { whole.into() } else { "no patch".into() };
+        }
+        if self.wants_deltas {
+            self.base = publication.data.clone();
+        }
+    }
+
+    /// The program of the client gets a token of this time, or keeps a newer one.
+    fn renew_token(&mut self, unix: u64) {
+        self.token = self.token.map(|issued_at| issued_at.max(unix - unix % 5));
+    }
+
+    /// The server has accepted its token.
+    fn accept_token(&mut self) {
+        let issued_at = self.token.filter(|_| self.lifetime > 0);
+        self.accepted_until = issued_at.map(|issued_at| issued_at + self.lifetime);
+    }
+
     /// The subscription ended; the client wants it again.
     fn end(&mut self) {
         self.state = SubscriptionState::Wanted;
@@ -114,13 +163,6 @@ impl WantedSubscription {
             self.position = None;
         }
     }
-}
-
-fn token(channel: &str, user: &str, issued_at: u64) -> String {
-    let lifetime = Lifetime::Never;
-    let token = SubscriptionToken { user, channel, issued_at, lifetime, ..Default::default() };
-    let text = sign_hmac_subscription(SECRET, HmacAlgorithm::Hs256, &token);
-    text.expect("it has a secret and a channel")
 }
 
 impl SimulatedClient {
@@ -138,7 +180,7 @@ impl SimulatedClient {
         let unix = unix_at(now);
         let subscription = self.subscriptions.get_mut(channel).expect("it is wanted");
         subscription.state = SubscriptionState::Asked;
-        subscription.token = subscription.token.map(|issued_at| issued_at.max(unix - unix % 5));
+        subscription.renew_token(unix);
         let claim = subscription.claim();
         let subscribe = subscription.request(channel, &self.user);
         let kind = PendingKind::Subscribe { channel: channel.to_owned(), claim };
@@ -160,7 +202,7 @@ impl SimulatedClient {
         channel: &str,
         claim: Option<Claim>,
         asked_at: Duration,
-        result: SubscribeResult,
+        mut result: SubscribeResult,
     ) -> Vec<Action> {
         let filter =
             self.subscriptions.get(channel).map(|it| it.filter.clone()).unwrap_or_default();
@@ -174,6 +216,8 @@ impl SimulatedClient {
         if let Some(subscription) = self.subscriptions.get_mut(channel) {
             subscription.state = SubscriptionState::On;
             subscription.attempts = 0;
+            subscription.accept_token();
+            result.publications.iter_mut().for_each(|it| subscription.apply_delta(it));
             own = numbers(&result);
             if result.positioned || subscription.map.is_some() {
                 let newest = result.publications.last().map_or(result.offset, |it| it.offset);
@@ -182,8 +226,47 @@ impl SimulatedClient {
             }
         }
         self.own_seen.extend(own);
+        let mut actions = self.schedule_sub_refresh(channel, result.expires, result.ttl);
         let channel = channel.to_owned();
-        vec![see(Seen::Subscribed { channel, claim, filter, asked_at, result })]
+        actions.push(see(Seen::Subscribed { channel, claim, filter, asked_at, result }));
+        actions
+    }
+
+    fn schedule_sub_refresh(&self, channel: &str, expires: bool, ttl: u32) -> Vec<Action> {
+        if !expires || self.is_lazy {
+            return Vec::new();
+        }
+        let after = Duration::from_secs(u64::from(ttl)).mul_f64(0.8);
+        vec![Action::After(after, Timer::SubRefresh(self.connection, channel.to_owned()))]
+    }
+
+    /// It is time for another token of a subscription.
+    pub(super) fn refresh_subscription(&mut self, channel: String, now: Duration) -> Vec<Action> {
+        let Some(subscription) = self.subscriptions.get_mut(&channel) else { return Vec::new() };
+        if subscription.state != SubscriptionState::On {
+            return Vec::new();
+        }
+        subscription.renew_token(unix_at(now));
+        let token = subscription.token_for(&channel, &self.user);
+        let channel_name = channel.clone();
+        let sub_refresh =
+            Some(SubRefreshRequest { channel: channel_name, token, ..Default::default() });
+        let id = self.remember(PendingKind::SubRefresh(channel), now);
+        let frame = framed(&[Command { id, sub_refresh, ..Command::default() }]);
+        vec![Action::Send { connection: self.connection, frame }]
+    }
+
+    pub(super) fn subscription_refreshed(
+        &mut self,
+        channel: &str,
+        result: &SubRefreshResult,
+    ) -> Vec<Action> {
+        if let Some(subscription) = self.subscriptions.get_mut(channel)
+            && subscription.state == SubscriptionState::On
+        {
+            subscription.accept_token();
+        }
+        self.schedule_sub_refresh(channel, result.expires, result.ttl)
     }
 
     pub(super) fn subscribe_failed(
@@ -216,7 +299,10 @@ impl SimulatedClient {
     /// A push of the server.
     pub(super) fn pushed(&mut self, push: Push) -> Vec<Action> {
         let channel = push.channel;
-        if let Some(publication) = push.r#pub {
+        if let Some(mut publication) = push.r#pub {
+            if let Some(subscription) = self.subscriptions.get_mut(&channel) {
+                subscription.apply_delta(&mut publication);
+            }
             if let Some(number) = crate::truth::number_of(&publication) {
                 self.own_seen.push(number);
             }
@@ -265,6 +351,9 @@ impl SimulatedClient {
         let at = self.subscriptions.get(&channel).and_then(WantedSubscription::claim);
         let mut actions = vec![see(Seen::Unsubscribed { channel: channel.clone(), code, at })];
         let Some(subscription) = self.subscriptions.get_mut(&channel) else { return actions };
+        if subscription.state == SubscriptionState::Asked {
+            return actions; // it was about the subscription before
+        }
         if code < 2500 {
             subscription.state = SubscriptionState::Off;
             return actions;
@@ -313,6 +402,28 @@ impl SimulatedClient {
     }
 }
 
+impl SimulatedClient {
+    /// The program ends subscriptions and begins them again in one frame.
+    pub(super) fn begin_subscriptions_again(&mut self, now: Duration) -> Vec<Action> {
+        let is_chosen = |it: &WantedSubscription| {
+            it.state == SubscriptionState::On && !it.is_server_side && it.map.is_none()
+        };
+        let on = self.subscriptions.iter().filter(|(_, it)| is_chosen(it));
+        let channels: Vec<String> = on.map(|(channel, _)| channel.clone()).collect();
+        let mut commands = Vec::new();
+        for channel in channels {
+            let unsubscribe = Some(UnsubscribeRequest { channel: channel.clone() });
+            let id = self.remember(PendingKind::Unsubscribe(channel.clone()), now);
+            commands.push(Command { id, unsubscribe, ..Command::default() });
+            commands.push(self.subscribe_command(&channel, now));
+        }
+        if commands.is_empty() {
+            return Vec::new();
+        }
+        vec![Action::Send { connection: self.connection, frame: framed(&commands) }]
+    }
+}
+
 impl WantedSubscription {
     /// One that a backend ordered.
     fn of_server() -> Self {
@@ -321,7 +432,11 @@ impl WantedSubscription {
             is_server_side: true,
             filter: String::new(),
             token: None,
+            lifetime: 0,
+            accepted_until: None,
             position: None,
+            wants_deltas: false,
+            base: Bytes::new(),
             map: None,
             is_ordered: true,
             attempts: 0,
@@ -333,6 +448,8 @@ fn numbers(result: &SubscribeResult) -> Vec<u64> {
     result.publications.iter().filter_map(crate::truth::number_of).collect()
 }
 
+/// Bytes of a publication.
+const DATA_MAX: usize = 1000;
 const TOKEN_EXPIRED: u32 = 109;
 /// The copy of a map cannot be continued.
 const UNRECOVERABLE: u32 = 112;

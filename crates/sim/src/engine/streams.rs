@@ -120,7 +120,7 @@ impl Engine {
         }
         let top = stream.top;
         self.remember(now, Undo::Publish(channel.to_owned(), before));
-        if let Some(entry) = TruthEntry::of(publication, self.now.unwrap_or(now)) {
+        if let Some(entry) = TruthEntry::of(publication, now, self.now.unwrap_or(now)) {
             self.truth.lock().store(channel, top.epoch.as_str(), offset, entry);
         }
         top

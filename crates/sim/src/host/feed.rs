@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::engine::ports::{Call, GiveUp};
+use crate::engine::{BLOCKS, NODES};
 
 /// The connection and its subscriptions.
 #[derive(Default)]
@@ -71,6 +72,32 @@ impl Feed {
         Some(Confirmation { calls, may_have_gap: std::mem::take(&mut followed.was_lost) })
     }
 
+    /// The names whose subscription works.
+    pub fn confirmed_names(&self) -> Vec<String> {
+        let confirmed = self.names.iter().filter(|(_, followed)| followed.is_confirmed);
+        confirmed.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The subscriptions to all names end, but those between nodes. Returns the names.
+    pub fn lose_names(&mut self) -> Vec<String> {
+        let mut lost = Vec::new();
+        let of_channels = self.names.iter_mut().filter(|(name, _)| !is_of_nodes(name));
+        for (name, followed) in of_channels.filter(|(_, followed)| followed.is_confirmed) {
+            followed.is_confirmed = false;
+            followed.was_lost = true;
+            lost.push(name.clone());
+        }
+        lost
+    }
+
+    /// The names that were lost, with the numbers of new requests.
+    pub fn follow_lost(&mut self) -> Vec<(String, u64)> {
+        let is_lost = |followed: &Followed| followed.was_lost && !followed.is_confirmed;
+        let lost = self.names.iter().filter(|(_, followed)| is_lost(followed));
+        let names: Vec<String> = lost.map(|(name, _)| name.clone()).collect();
+        names.into_iter().filter_map(|name| Some((name.clone(), self.follow(&name)?))).collect()
+    }
+
     /// The connection is gone. Returns what gives up the calls that waited.
     pub fn lose(&mut self) -> Vec<GiveUp> {
         self.is_open = false;
@@ -94,4 +121,8 @@ impl Feed {
         });
         numbered.collect()
     }
+}
+
+fn is_of_nodes(name: &str) -> bool {
+    [NODES, BLOCKS].contains(&name)
 }

@@ -82,10 +82,13 @@ impl SeedPlan {
             history_meta_ttl: Duration::from_secs(3600),
             concurrency: 0,
             token_lifetime: 3600,
+            subscription_lifetime: 0,
             has_subscribe_hook: false,
             tells_channels: false,
             queue_max: 1000,
             has_maps: false,
+            has_deltas: false,
+            batch_delay: Duration::ZERO,
             engine_delay_ms: 2,
         };
         Self {

@@ -3,6 +3,7 @@
 //! Uses the truth of the engine. Never: the node's own counters, except at the end, when all have to be zero.
 //! Changed here: which checkers there are; each has a file.
 
+mod answers;
 mod commands;
 mod delivery;
 mod life;
@@ -15,12 +16,14 @@ use std::time::{Duration, Instant};
 
 use crate::backend::{BackendCommand, GivenCommand};
 use crate::client::Seen;
+use crate::faults::PlannedFault;
 use crate::plan::SeedPlan;
 use crate::world::World;
 use commands::Commands;
 use delivery::DeliveryCheck;
 use lists::Lists;
 use occupancy::Occupancy;
+use presence::PresenceCheck;
 
 /// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +43,7 @@ pub(crate) struct Checkers {
     commands: Commands,
     lists: Lists,
     occupancy: Occupancy,
+    presence: PresenceCheck,
     /// When the first frame of a connection arrived at its host.
     arrived: BTreeMap<u64, Duration>,
     /// By client: since when it lacks a subscription, or with "" its connection.
@@ -51,8 +55,11 @@ pub(crate) struct Checkers {
 
 impl Checkers {
     pub(super) fn new(plan: &SeedPlan) -> Self {
-        let loses_data = |fault: &crate::faults::PlannedFault| fault.loses_data();
+        let loses_data = |fault: &PlannedFault| fault.loses_data();
+        let is_lossless = !plan.has_engine || !plan.faults.iter().any(PlannedFault::loses_messages);
+        let presence = PresenceCheck::new(is_lossless);
         Self {
+            presence,
             has_engine: plan.has_engine,
             concurrency: plan.tuning.concurrency,
             has_lost_data: plan.faults.iter().any(loses_data),
@@ -79,6 +86,7 @@ impl Checkers {
         self.check_life(world, client, seen);
         self.check_presence_pushes(world, client, seen);
         self.check_lists(world, client, seen);
+        self.check_answers(world, client, seen);
         self.check_counts(world, client, seen);
     }
 
@@ -87,15 +95,31 @@ impl Checkers {
         self.look_at_lives(world);
         self.look_at_lists(world);
         self.look_at_delivery(world);
+        self.look_at_presence(world);
         let contradiction = world.engine.truth.lock().contradiction().map(str::to_owned);
         if let Some(contradiction) = contradiction {
             self.broken("an epoch names one stream", contradiction, Vec::new());
         }
     }
 
-    pub(super) fn command_given(&mut self, kind: &BackendCommand) {
-        self.commands.given(kind);
-        self.lists.given(kind);
+    /// A command of a backend failed.
+    pub(super) fn command_failed(&mut self, world: &World, command: &GivenCommand) {
+        if was_calm(world, command.given_at) {
+            self.broken(DONE, format!("{command:?} failed"), Vec::new());
+        }
+    }
+
+    /// A publish was answered without an error: it was accepted, now or when it was tried before.
+    pub(super) fn answered(&mut self, world: &World, channel: &str, number: u64) {
+        if !world.engine.truth.lock().is_accepted(channel, number) {
+            let text = format!("{number} is answered and was not published");
+            self.broken("what is answered was published", text, vec![channel.to_owned()]);
+        }
+    }
+
+    pub(super) fn command_given(&mut self, kind: &BackendCommand, now: Duration) {
+        self.commands.given(kind, now);
+        self.lists.given(kind, now);
     }
 
     pub(super) fn command_done(&mut self, command: &GivenCommand) {
@@ -128,6 +152,21 @@ impl Checkers {
         self.broken(promise, text, vec![format!("c{client}"), channel.to_owned()]);
     }
 }
+
+/// Whether nothing was broken that calls need, for a while before a time and since then.
+fn was_calm(world: &World, since: Duration) -> bool {
+    let from = since.saturating_sub(CALM_AFTER);
+    let is_trouble = |fault: &PlannedFault| {
+        let is_of_host = (0..world.hosts.len()).any(|it| fault.disturbs(it, from, world.now));
+        is_of_host || fault.loses_data() && fault.at <= world.now && fault.at + fault.lasts >= from
+    };
+    !from.is_zero() && !world.plan.faults.iter().any(is_trouble)
+}
+
+/// After a fault nodes find each other again within this time.
+const CALM_AFTER: Duration = Duration::from_secs(20);
+/// A promise about calls.
+const DONE: &str = "what can be done is done";
 
 /// Whether a client or the host of its connection may be late since a time, for a reason that no node can notice.
 fn had_faults(world: &World, client: usize, since: Duration) -> bool {

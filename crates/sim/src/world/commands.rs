@@ -16,7 +16,7 @@ use crate::backend::{
     BACKEND_CODE, BackendCommand, CommandResult, GivenCommand, Job, ORDERED, Publishing,
 };
 use crate::client::{ClientState, unix_at};
-use crate::truth::{key_of, number_of};
+use crate::truth::{data_of, key_of, number_of};
 
 impl World {
     pub(super) fn work(&mut self, job: Job) {
@@ -42,11 +42,34 @@ impl World {
         }
     }
 
+    /// A command of any kind.
+    pub(crate) fn give_any(&mut self) {
+        let (kind, _) = self.backend.next_command(unix_at(self.now));
+        self.give(kind);
+    }
+
+    /// Neither backends nor clients publish anything until a time.
+    pub(crate) fn be_quiet(&mut self, until: Duration) {
+        self.backend.quiet_until = until;
+        self.clients.iter_mut().for_each(|client| client.quiet_until = until);
+    }
+
+    /// Some clients act at once.
+    pub(crate) fn rush(&mut self, percent: u64, leaves: bool) {
+        for client in 0..self.clients.len() {
+            let known = &mut self.clients[client];
+            if known.random.percent(percent) {
+                let actions = known.rush(leaves, self.now);
+                self.act(client, actions);
+            }
+        }
+    }
+
     /// A host that answers calls now.
     fn host_to_call(&mut self) -> Option<usize> {
         let answers = |host: &usize| {
             let host = &self.hosts[*host];
-            host.process.is_some() && !host.is_frozen
+            host.process.as_ref().is_some_and(|it| !it.is_leaving) && !host.is_frozen
         };
         let hosts: Vec<usize> = (0..self.hosts.len()).filter(answers).collect();
         if hosts.is_empty() { None } else { Some(*self.backend.random.pick(&hosts)) }
@@ -61,10 +84,10 @@ impl World {
         let Some(process) = &self.hosts[host].process else {
             return self.publish_later(publishing);
         };
-        let key = if publishing.is_keyed { publishing.number.to_string() } else { String::new() };
-        let options = PublishOptions { idempotency_key: key, ..PublishOptions::default() };
+        let idempotency_key = publishing.key.clone();
+        let options = PublishOptions { idempotency_key, ..PublishOptions::default() };
         let publication = Publication {
-            data: publishing.number.to_string().into(),
+            data: data_of(publishing.number, self.plan.tuning.has_deltas),
             tags: [("kind".to_owned(), publishing.kind.to_owned())].into(),
             ..Publication::default()
         };
@@ -88,7 +111,7 @@ impl World {
 
     fn publish_later(&mut self, mut publishing: Publishing) {
         publishing.tries += 1;
-        if publishing.is_keyed && publishing.tries < TRIES_MAX {
+        if !publishing.key.is_empty() && publishing.tries < TRIES_MAX {
             publishing.host = None;
             let pause = self.backend.random.between_ms(200, 1500);
             self.schedule_job(self.now + pause, Job::Publish(publishing));
@@ -101,7 +124,7 @@ impl World {
             return self.schedule_job(again, Job::Give(kind));
         };
         self.story.tell(self.now, format_args!("backend commands {kind:?} at h{host}"));
-        self.check(|checkers, _| checkers.command_given(&kind));
+        self.check(|checkers, world| checkers.command_given(&kind, world.now));
         let answer = self.call(host, &kind);
         let given_at = self.now;
         let results = Arc::clone(&self.results);
@@ -172,7 +195,15 @@ impl World {
                 CommandResult::Published { publishing, is_done: false } => {
                     self.publish_later(publishing);
                 }
-                CommandResult::Published { .. } => {}
+                CommandResult::Published {
+                    publishing: Publishing { channel, number, kind, .. },
+                    ..
+                } => {
+                    let is_removal = channel.starts_with("map:") && kind == "a";
+                    if !is_removal {
+                        self.check(|checkers, world| checkers.answered(world, &channel, number));
+                    }
+                }
                 CommandResult::Commanded { command, is_done } => self.commanded(command, is_done),
             }
         }
@@ -183,6 +214,7 @@ impl World {
         let kind = command.kind.clone();
         self.story.tell(self.now, format_args!("backend hears {kind:?}: {is_done}"));
         if !is_done {
+            self.check(|checkers, world| checkers.command_failed(world, &command));
             let is_of_list = matches!(
                 kind,
                 BackendCommand::Block(_)
@@ -205,8 +237,9 @@ impl World {
             BackendCommand::Block(user) => {
                 let kind = BackendCommand::Unblock(user.clone());
                 let longest = if self.plan.habits.insists { 90_000 } else { 30_000 };
-                let later = self.now + self.backend.random.between_ms(5000, longest);
-                self.schedule_job(later, Job::Give(kind));
+                let after = self.backend.random.between_ms(5000, longest);
+                let latest = self.plan.busy.max(self.now) + LAST_UNBLOCK;
+                self.schedule_job(latest.min(self.now + after), Job::Give(kind));
             }
             BackendCommand::Unblock(user) => self.log_in_again(user),
             _ => {}
@@ -248,6 +281,8 @@ fn change_map(
     node.maps().publish(channel, publish, now).map(|it| it.map(drop))
 }
 
+/// The last blocks end within this time after the busy time, so that their users are back at the end.
+const LAST_UNBLOCK: Duration = Duration::from_secs(15);
 const TRIES_MAX: u32 = 30;
 /// A command that was answered has had its effect after this time, where nothing is slow.
 const EFFECT_TIME: Duration = Duration::from_secs(5);

@@ -44,7 +44,7 @@ pub(super) fn watch(world: &mut World, origin: Origin) {
     let now = world.instant();
     world.queue.at(world.now + WATCH_INTERVAL, WorldEvent::Watch(origin));
     let Some(process) = &mut world.hosts[origin.host].process else { return };
-    let Some(reporter) = &mut process.reporter else { return };
+    let Some(reporter) = process.reporter.as_mut().filter(|_| !process.is_leaving) else { return };
     reporter.watch.look(&process.node, now);
     if !reporter.is_sending {
         let events = reporter.events.next_batch();

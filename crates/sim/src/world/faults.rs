@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::World;
+use super::{DataLoss, World};
 use crate::faults::{FaultKind, PlannedFault};
 use crate::network::LinkId;
 
@@ -15,6 +15,7 @@ pub(super) fn begin(world: &mut World, number: usize) {
     world.story.tell(world.now, format_args!("fault {number} begins: {:?}", fault.kind));
     match fault.kind {
         FaultKind::Kill { host, is_silent } => world.kill(host, is_silent),
+        FaultKind::Replace { host } => world.leave(host),
         FaultKind::Pause { host } => world.hosts[host].is_frozen = true,
         FaultKind::ClockJump { host, seconds } => {
             world.hosts[host].clock_offset_ms += seconds * 1000;
@@ -36,12 +37,14 @@ pub(super) fn begin(world: &mut World, number: usize) {
             world.network.slow_down(LinkId::FromEngine(host), by);
         }
         FaultKind::FailOver { lag } => {
-            world.losses.push((world.now, lag));
+            let until = world.now + fault.lasts;
+            world.losses.push(DataLoss { at: world.now, lag, until });
             world.engine.fail_over(lag, world.instant());
             world.break_engine_connections(fault.lasts);
         }
         FaultKind::LoseAll => {
-            world.losses.push((world.now, Duration::ZERO));
+            let until = world.now + fault.lasts;
+            world.losses.push(DataLoss { at: world.now, lag: Duration::ZERO, until });
             world.engine.lose_all();
             world.break_engine_connections(fault.lasts);
         }
@@ -50,6 +53,15 @@ pub(super) fn begin(world: &mut World, number: usize) {
             links.into_iter().for_each(|link| world.network.cut(link));
         }
         FaultKind::SlowShards { host, by } => world.hosts[host].turn_delay = by,
+        FaultKind::MovedNames { host } => world.move_names(host),
+        FaultKind::LostNames { host } => world.lose_names(host),
+        FaultKind::Rush { percent, leaves } => world.rush(percent, leaves),
+        FaultKind::Burst { channel } => {
+            let jobs = world.backend.burst(channel, world.now, world.now + fault.lasts);
+            jobs.into_iter().for_each(|(at, job)| world.schedule_job(at, job));
+        }
+        FaultKind::Quiet => world.be_quiet(world.now + fault.lasts),
+        FaultKind::Commands { count } => (0..count).for_each(|_| world.give_any()),
     }
     note_faults(world, number);
 }
@@ -60,6 +72,10 @@ pub(super) fn end(world: &mut World, number: usize) {
     world.story.tell(world.now, format_args!("fault {number} ends"));
     match fault.kind {
         FaultKind::Kill { host, .. } => world.start_host(host),
+        FaultKind::Replace { host } => {
+            world.kill(host, false);
+            world.start_host(host);
+        }
         FaultKind::Pause { host } => world.resume_host(host),
         FaultKind::CutFromEngine { host, calls, answers, feed } => {
             world.mend_links(engine_links(host, calls, answers, feed));
@@ -78,7 +94,13 @@ pub(super) fn end(world: &mut World, number: usize) {
             world.hosts[host].clock_offset_ms -= seconds * 1000;
             world.hosts[host].stepped_at = world.now;
         }
+        FaultKind::LostNames { host } => world.follow_lost_names(host),
         FaultKind::FeedDown { .. } | FaultKind::FailOver { .. } | FaultKind::LoseAll => {}
+        FaultKind::MovedNames { .. }
+        | FaultKind::Rush { .. }
+        | FaultKind::Burst { .. }
+        | FaultKind::Quiet
+        | FaultKind::Commands { .. } => {}
     }
 }
 
@@ -88,14 +110,19 @@ fn note_faults(world: &mut World, number: usize) {
     let over = at + lasts + AFTER_TROUBLE;
     let extend = |until: &mut Duration| *until = over.max(*until);
     match kind {
-        FaultKind::ClockJump { .. } | FaultKind::FeedDown { .. } => {}
+        FaultKind::ClockJump { .. } | FaultKind::FeedDown { .. } | FaultKind::MovedNames { .. } => {
+        }
         FaultKind::CutClient { client, .. } => extend(&mut world.client_faults_until[client]),
         FaultKind::FailOver { .. } | FaultKind::LoseAll => extend(&mut world.engine_faults_until),
         _ => {
             let is_only_late = matches!(kind, FaultKind::SlowFeed { .. });
+            let is_stall = matches!(kind, FaultKind::Pause { .. } | FaultKind::SlowShards { .. });
             let Some(host) = kind.host_mut() else { return };
             let host = &mut world.hosts[*host];
             extend(&mut host.silent_faults_until);
+            if is_stall {
+                extend(&mut host.stalls_until);
+            }
             if !is_only_late {
                 extend(&mut host.losses_until);
             }

@@ -112,7 +112,6 @@ impl World {
     pub(crate) fn kill(&mut self, number: usize, is_silent: bool) {
         self.story.tell(self.now, format_args!("h{number} is killed"));
         let Some(process) = self.hosts[number].process.take() else { return };
-        self.kills.push(self.now);
         self.hosts[number].is_frozen = false;
         self.frozen[number].clear();
         self.engine.close_feed(number);
@@ -124,6 +123,15 @@ impl World {
             let connection = *connection;
             let event = WorldEvent::Closed { connection, client, disconnect: None };
             self.send(LinkId::ToClient(client), event);
+        }
+    }
+
+    /// A process is about to end, and says so.
+    pub(crate) fn leave(&mut self, number: usize) {
+        if let Some(process) = &mut self.hosts[number].process {
+            process.is_leaving = true;
+            process.node.cluster().leave();
+            self.settle(number);
         }
     }
 
@@ -142,8 +150,9 @@ impl World {
         }
         let now = self.instant();
         let unix_ms = self.unix_ms(origin.host);
-        if let Some(process) = &self.hosts[origin.host].process {
-            process.node.run_periodic_work(now, unix_ms);
+        match &self.hosts[origin.host].process {
+            Some(process) if !process.is_leaving => process.node.run_periodic_work(now, unix_ms),
+            _ => return,
         }
         self.probe_feed(origin.host);
         self.settle(origin.host);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Checkers, had_engine_faults, had_faults};
+use super::{Checkers, had_faults, was_feed_down};
 use crate::backend::{BACKEND_CODE, BackendCommand, GivenCommand, ORDERED};
 use crate::client::{ClientState, Seen, SimulatedClient, SubscriptionState};
 use crate::world::World;
@@ -18,18 +18,33 @@ pub(super) struct Commands {
     given: BTreeMap<(String, String), u32>,
     /// By client, channel, and the shard that the client was connected to: host, process and shard.
     seen: BTreeMap<(usize, String, [u64; 3]), u32>,
+    /// By user: when a backend ended the time of its connections last.
+    expired_at: BTreeMap<String, Duration>,
     /// When a client saw that it is subscribed.
     subscribed_at: BTreeMap<(usize, String), Duration>,
 }
 
 impl Commands {
-    pub(super) fn given(&mut self, kind: &BackendCommand) {
+    pub(super) fn given(&mut self, kind: &BackendCommand, now: Duration) {
+        if let BackendCommand::Expire(user) = kind {
+            self.expired_at.insert(user.clone(), now);
+        }
         let key = match kind {
             BackendCommand::Disconnect(user) => (user.clone(), String::new()),
             BackendCommand::Unsubscribe { user, channel } => (user.clone(), channel.clone()),
             _ => return,
         };
         *self.given.entry(key).or_default() += 1;
+    }
+
+    /// When a client saw last that it is subscribed to a channel.
+    pub(super) fn subscribed_at(&self, client: usize, channel: &str) -> Option<Duration> {
+        self.subscribed_at.get(&(client, channel.to_owned())).copied()
+    }
+
+    /// When a backend ended the time of a user's connections last.
+    pub(super) fn expired_at(&self, user: &str) -> Option<Duration> {
+        self.expired_at.get(user).copied()
     }
 }
 
@@ -74,11 +89,22 @@ impl Checkers {
         for client in world.clients.iter().filter(|client| client.user == *user) {
             let was_there = client.state == ClientState::Connected
                 && self.arrived.get(&client.connection).is_some_and(|at| *at < command.given_at);
-            let is_good = !had_faults(world, client.number, command.given_at)
-                && !had_engine_faults(world, command.given_at);
-            // A command for a session waits for the calls and subscribes before it.
-            let is_waiting = client.is_calling(world.now) || !client.pending.is_empty();
-            if was_there && is_good && !is_waiting {
+            // A message may be lost with its connection after the engine has counted who gets it.
+            let is_lost = world.losses.iter().any(|loss| loss.at >= command.given_at);
+            let host = world.host_of.get(&client.connection).copied();
+            let is_lost = is_lost
+                || world.plan.faults.iter().any(|fault| {
+                    let breaks_feed = |host| fault.disturbs(host, command.given_at, world.now);
+                    fault.at >= command.given_at && host.is_some_and(breaks_feed)
+                });
+            let is_good = !had_faults(world, client.number, command.given_at) && !is_lost;
+            // A command about a subscription waits for the calls and subscribes before it.
+            let waits = matches!(
+                command.kind,
+                BackendCommand::Subscribe(_) | BackendCommand::Unsubscribe { .. }
+            );
+            let is_busy = client.is_calling(world.now) || !client.pending.is_empty();
+            if was_there && is_good && !(waits && is_busy) {
                 self.verify_for(world, command, client);
             }
         }
@@ -114,7 +140,7 @@ impl Checkers {
                     return self.broken_for(REACHED, number, ORDERED, text);
                 }
                 let is_here = world.host_of.get(&client.connection) == Some(&command.host);
-                let marker = command.marker.filter(|_| is_here);
+                let marker = command.marker.filter(|_| is_here && !was_feed_down(world, number));
                 if let Some(marker) = marker
                     && world.engine.truth.lock().is_accepted(ORDERED, marker)
                     && !self.delivery.has_ordered(number, marker)

@@ -29,6 +29,8 @@ struct Asked<'a> {
     claim: Option<&'a Claim>,
     filter: &'a str,
     at: Instant,
+    history_size: usize,
+    history_ttl: Duration,
 }
 
 /// Where a subscription is.
@@ -55,8 +57,13 @@ impl Checkers {
         let subscriptions = self.delivery.subscriptions.entry(client).or_default();
         match seen {
             Seen::Subscribed { channel, claim, filter, asked_at, result } => {
-                let asked =
-                    Asked { claim: claim.as_ref(), filter, at: world.instant_of(*asked_at) };
+                let asked = Asked {
+                    claim: claim.as_ref(),
+                    filter,
+                    at: world.instant_of(*asked_at),
+                    history_size: world.plan.tuning.history_size,
+                    history_ttl: world.plan.tuning.history_ttl,
+                };
                 let copy = world.clients[client].subscriptions.get(channel);
                 let checked = match copy.and_then(|it| it.map.as_ref()) {
                     Some(copy) => check_copy(&truth, copy, result),
@@ -224,8 +231,7 @@ fn check_result(
     result: &SubscribeResult,
 ) -> Result<(), String> {
     if !result.recovered {
-        let is_empty = result.publications.is_empty();
-        return if is_empty { Ok(()) } else { Err("publications without recovery".to_owned()) };
+        return check_unrecovered(channel, asked, result);
     }
     let Some(claim) = asked.claim else { return Err("recovered without a position".to_owned()) };
     let names_epoch = !claim.epoch.is_empty();
@@ -237,6 +243,12 @@ fn check_result(
         let epoch = &result.epoch;
         return Err(format!("recovered from {claim:?}, which {epoch} does not continue"));
     }
+    if let Some(newest) = result.publications.last()
+        && let Some(entry) = truth.at(&result.epoch, newest.offset)
+        && entry.stored_at + asked.history_ttl < asked.at
+    {
+        return Err(format!("recovered {newest:?}, which had expired"));
+    }
     for (publication, expected) in result.publications.iter().zip(claim.offset + 1..) {
         let entry = truth.at(&result.epoch, expected);
         let is_right = publication.offset == expected
@@ -244,6 +256,27 @@ fn check_result(
         if !is_right {
             return Err(format!("recovered {publication:?} where {entry:?} has {expected}"));
         }
+    }
+    Ok(())
+}
+
+/// Without recovery nothing comes, and the stream lacks something that the client asked for.
+fn check_unrecovered(
+    channel: &str,
+    asked: &Asked<'_>,
+    result: &SubscribeResult,
+) -> Result<(), String> {
+    if !result.publications.is_empty() {
+        return Err("publications without recovery".to_owned());
+    }
+    let Some(claim) = asked.claim.filter(|_| !channel.starts_with("cache:")) else { return Ok(()) };
+    let is_same = !claim.epoch.is_empty() && claim.epoch == result.epoch;
+    let is_stored = claim.offset <= result.offset
+        && result.offset - claim.offset <= asked.history_size as u64
+        && asked.history_ttl > LONGEST_RUN;
+    if is_same && is_stored {
+        let top = result.offset;
+        return Err(format!("not recovered from {claim:?}, though the stream at {top} has all"));
     }
     Ok(())
 }
@@ -289,5 +322,7 @@ fn check_cache(
 const RECOVERED: &str = "recovered is true only if it is true";
 const ONCE: &str = "each publication comes once, in order, without a gap";
 const TOLD: &str = "nothing is lost without being told";
+/// What is stored for longer does not expire during a run.
+pub(super) const LONGEST_RUN: Duration = Duration::from_secs(250);
 /// A node that may have missed publications tells its clients within this time, where nothing else is broken.
 const TOLD_WITHIN: Duration = Duration::from_secs(20);

@@ -5,11 +5,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Checkers, had_engine_faults, had_faults, was_feed_down};
+use super::{Checkers, DONE, had_engine_faults, had_faults, was_calm, was_feed_down};
 use crate::backend::BACKEND_CODE;
-use crate::client::{CALL_MILLIS, ClientState, Seen, SimulatedClient, SubscriptionState};
+use crate::client::{CALL_MILLIS, Claim, ClientState, Seen, SimulatedClient, SubscriptionState};
 use crate::plan::CLOSED;
 use crate::plan::EXPIRED_CLOSE_DELAY;
+use crate::truth::TruthEntry;
 use crate::world::World;
 
 impl Checkers {
@@ -18,6 +19,9 @@ impl Checkers {
             Seen::Disconnected { code, .. } => self.check_code(world, client, *code),
             Seen::Refused(code) if ![100, 109, 110, 3502, 3507].contains(code) => {
                 self.broken_for(TURNED_AWAY, client, "connect", format!("error {code}"));
+            }
+            Seen::SubscribeFailed { channel, code: 100 } if was_calm(world, world.now) => {
+                self.broken_for(DONE, client, channel, "error 100".to_owned());
             }
             Seen::Connected { channels, .. }
                 if channels.iter().any(|channel| channel.contains(CLOSED)) =>
@@ -32,15 +36,25 @@ impl Checkers {
                     let text = format!("ended at {at:?}, which is the top");
                     self.broken_for(CAUSE, client, channel, text);
                 }
-                if nothing_was_lost(world, client) {
+                if nothing_was_lost(world, client) && !was_too_late(world, at) {
                     let text = format!("ended at {at:?}, though nothing was lost");
                     self.broken_for(CAUSE, client, channel, text);
+                }
+            }
+            Seen::Unsubscribed { channel, code: 2501, .. } => {
+                let known = &world.clients[client];
+                let accepted = known.subscriptions.get(channel).and_then(|it| it.accepted_until);
+                let is_over = accepted.is_some_and(|end| is_over(world, client, end));
+                if !is_over && !self.lists.may_be_invalid(&known.user, channel) {
+                    let text = format!("its token ends at {accepted:?}");
+                    self.broken_for(EARLY, client, channel, text);
                 }
             }
             Seen::Published { channel, number, is_done: true, was_seen: false } => {
                 let subscription = &world.clients[client].subscriptions[channel];
                 let is_on = subscription.state == SubscriptionState::On;
-                if !self.has_engine && is_on && subscription.filter.is_empty() {
+                let comes_at_once = !self.has_engine && world.plan.tuning.batch_delay.is_zero();
+                if comes_at_once && is_on && subscription.filter.is_empty() {
                     let text = format!("{number} is answered and has not come");
                     self.broken_for(
                         "own publications come before the reply",
@@ -70,16 +84,27 @@ impl Checkers {
     }
 
     fn check_code(&mut self, world: &World, client: usize, code: u16) {
-        let is_good = !had_faults(world, client, world.now);
         let is_allowed = match code {
-            0 | 3000 | 3001 | 3004 | 3005 | 3010 | BACKEND_CODE => true,
-            3507 => self.lists.may_be_blocked(&world.clients[client].user),
-            3008 | 3012 | 3502 | 3013 => !is_good,
+            0 | 3000 | 3001 | 3004 | 3010 | BACKEND_CODE => true,
+            3005 => self.may_be_expired(world, client),
+            3507 => self.may_be_blocked(world, client),
+            3012 => may_pong_late(world, client),
+            // The pages of a map wait behind calls, and have to be read within a time.
+            3008 if world.clients[client].is_calling(world.now) => true,
+            3008 | 3502 | 3013 => had_faults(world, client, world.now),
             _ => false,
         };
         if !is_allowed {
             self.broken_for(TURNED_AWAY, client, "connection", format!("code {code}"));
         }
+    }
+
+    /// Whether the token that the server accepted last is over by the clock of its host, or a backend may have ended its time.
+    fn may_be_expired(&self, world: &World, client: usize) -> bool {
+        let known = &world.clients[client];
+        let is_commanded = self.commands.expired_at(&known.user);
+        is_over(world, client, known.accepted_until)
+            || is_commanded.is_some_and(|at| at + CLOCK_SLACK > world.now)
     }
 
     /// Commands are answered, and tokens end.
@@ -99,15 +124,35 @@ impl Checkers {
                 let text = format!("{oldest:?} is not answered");
                 self.broken_for(ANSWERED, client.number, "command", text);
             }
-            let Some(host) = world.host_of.get(&client.connection) else { continue };
-            let stepped_at = world.hosts[*host].stepped_at;
-            let has_settled = world.now > stepped_at + EXPIRY_SLACK || stepped_at.is_zero();
-            let unix = world.unix_ms(*host) / 1000;
-            let slack = EXPIRED_CLOSE_DELAY + EXPIRY_SLACK;
-            if has_settled && unix > client.token.expire_at + slack.as_secs() && is_good() {
-                let end = client.token.expire_at;
-                let text = format!("its token ended at {end}, and it is {unix} there");
-                self.broken_for("tokens end", client.number, "connection", text);
+            if is_good() {
+                self.look_at_tokens(world, client);
+            }
+        }
+    }
+
+    /// Connections and subscriptions end with their tokens, by the clock of their host.
+    fn look_at_tokens(&mut self, world: &World, client: &SimulatedClient) {
+        let Some(host) = world.host_of.get(&client.connection) else { return };
+        let stepped_at = world.hosts[*host].stepped_at;
+        if world.now <= stepped_at + EXPIRY_SLACK && !stepped_at.is_zero() {
+            return;
+        }
+        let unix = world.unix_ms(*host) / 1000;
+        let slack = EXPIRED_CLOSE_DELAY + EXPIRY_SLACK;
+        let is_late = |end: u64| unix > end + slack.as_secs();
+        if is_late(client.token.expire_at) {
+            let text = format!("its token ended at {}, and it is {unix}", client.token.expire_at);
+            self.broken_for("tokens end", client.number, "connection", text);
+        }
+        // What ends a subscription waits for the commands before it.
+        if client.is_calling(world.now) {
+            return;
+        }
+        for (channel, subscription) in &client.subscriptions {
+            let is_on = subscription.state == SubscriptionState::On;
+            if let Some(end) = subscription.accepted_until.filter(|end| is_on && is_late(*end)) {
+                let text = format!("its token ended at {end}, and it is {unix}");
+                self.broken_for("tokens end", client.number, channel, text);
             }
         }
     }
@@ -169,17 +214,45 @@ impl Checkers {
     }
 }
 
-/// Whether the host of a client has received everything that was published for a while, at most too late for the client.
+/// Whether a token may be over by the clock of a client's host, which may have been set a moment ago.
+fn is_over(world: &World, client: usize, end: u64) -> bool {
+    let Some(host) = world.host_of.get(&world.clients[client].connection) else { return true };
+    let stepped_at = world.hosts[*host].stepped_at;
+    let was_set = !stepped_at.is_zero() && stepped_at + CLOCK_SLACK > world.now;
+    was_set || world.unix_ms(*host) / 1000 + 1 >= end + EXPIRED_CLOSE_DELAY.as_secs()
+}
+
+/// Whether the pong of a client may have come too late, because of its network or the shards of its host. A slow engine is no cause.
+fn may_pong_late(world: &World, client: usize) -> bool {
+    let host = world.host_of.get(&world.clients[client].connection);
+    let stalls_until = host.map_or(Duration::MAX, |host| world.hosts[*host].stalls_until);
+    world.client_faults_until[client] >= world.now || stalls_until >= world.now
+}
+
+/// Whether a publication after a position may have come later than `client.channel_position_max_time_lag`, or its time be wrong.
+fn was_too_late(world: &World, at: &Claim) -> bool {
+    let lag_max = world.plan.tuning.position_max_time_lag;
+    if lag_max.is_zero() {
+        return false;
+    }
+    let has_wrong_clock = world.hosts.iter().any(|host| !host.stepped_at.is_zero());
+    let truth = world.engine.truth.lock();
+    let next = (at.offset + 1..).map_while(|offset| truth.at(&at.epoch, offset));
+    let is_late = |next: &TruthEntry| next.published_at + lag_max < world.instant();
+    has_wrong_clock || next.clone().next().is_none() || next.into_iter().any(is_late)
+}
+
+/// Whether the host of a client has received everything that was published for a while.
 fn nothing_was_lost(world: &World, client: usize) -> bool {
     let connection = world.clients[client].connection;
     let host = world.host_of.get(&connection).map(|host| &world.hosts[*host]);
-    let may_be_too_late = !world.plan.tuning.position_max_time_lag.is_zero();
     let is_whole = host.is_some_and(|host| host.losses_until < world.now);
     let is_open = host.and_then(|host| host.process.as_ref()).is_some_and(|it| it.feed.is_open);
-    is_whole && is_open && !may_be_too_late && !had_engine_faults(world, world.now)
+    is_whole && is_open && !had_engine_faults(world, world.now)
 }
 
 const CAUSE: &str = "positions end for a cause";
+const EARLY: &str = "tokens hold until they end";
 const TURNED_AWAY: &str = "a client that behaves is not turned away";
 const ANSWERED: &str = "every command is answered once";
 const BACK: &str = "everybody comes back";
@@ -189,4 +262,6 @@ const FAST_CALL: Duration = Duration::from_secs(6);
 const ANSWER_MAX: Duration = Duration::from_secs(40);
 /// A client is connected again within this time when nothing is broken.
 const BACK_TIME: Duration = Duration::from_secs(15);
+/// What a clock or a command did before does not end connections after this time.
+const CLOCK_SLACK: Duration = Duration::from_secs(40);
 const EXPIRY_SLACK: Duration = Duration::from_secs(5);

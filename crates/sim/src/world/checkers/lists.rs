@@ -3,7 +3,7 @@
 //! Uses the clients. Never: the table of the product.
 //! Changed here: from when on a user may not be in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Checkers, had_engine_faults, had_faults};
@@ -19,11 +19,15 @@ pub(super) struct Lists {
     blocks: BTreeMap<String, Block>,
     /// By user and channel: the least `iat` of a valid token, and since when that holds.
     invalid: BTreeMap<(String, String), (u64, Duration)>,
+    /// Users and channels of invalidations that were tried.
+    invalidated: BTreeSet<(String, String)>,
 }
 
 #[derive(Default)]
 struct Block {
-    was_tried: bool,
+    /// When it was given last, and its end.
+    tried_at: Duration,
+    end_tried_at: Duration,
     since: Option<Duration>,
     /// Ends of blocks that were given and are not answered, and when one was answered last.
     ends_given: u32,
@@ -31,15 +35,19 @@ struct Block {
 }
 
 impl Lists {
-    pub(super) fn given(&mut self, kind: &BackendCommand) {
+    pub(super) fn given(&mut self, kind: &BackendCommand, now: Duration) {
         match kind {
             BackendCommand::Block(user) => {
-                self.blocks.entry(user.clone()).or_default().was_tried = true;
+                self.blocks.entry(user.clone()).or_default().tried_at = now;
+            }
+            BackendCommand::Invalidate { user, channel, .. } => {
+                self.invalidated.insert((user.clone(), channel.clone()));
             }
             // From now on the user may be in or not.
             BackendCommand::Unblock(user) => {
                 let block = self.blocks.entry(user.clone()).or_default();
                 block.since = None;
+                block.end_tried_at = now;
                 block.ends_given += 1;
             }
             _ => {}
@@ -69,8 +77,9 @@ impl Lists {
         }
     }
 
-    pub(super) fn may_be_blocked(&self, user: &str) -> bool {
-        self.blocks.get(user).is_some_and(|block| block.was_tried)
+    /// Whether tokens of a user for a channel were made invalid, or that was tried.
+    pub(super) fn may_be_invalid(&self, user: &str, channel: &str) -> bool {
+        self.invalidated.contains(&(user.to_owned(), channel.to_owned()))
     }
 
     fn blocked_since(&self, user: &str) -> Option<Duration> {
@@ -117,6 +126,22 @@ impl Checkers {
         }
     }
 
+    /// Whether a user may be blocked, as far as the host of a client has had the time to learn that it is not.
+    pub(super) fn may_be_blocked(&self, world: &World, client: usize) -> bool {
+        let Some(block) = self.lists.blocks.get(&world.clients[client].user) else { return false };
+        let since = block.ended_at;
+        let is_known = block.ends_given == 0
+            && block.tried_at < block.end_tried_at
+            && since + SPREAD * 3 < world.now
+            && world.losses.is_empty();
+        let host = world.host_of.get(&world.clients[client].connection);
+        let was_disturbed = host.is_none_or(|host| {
+            let from = since.saturating_sub(SPREAD);
+            world.plan.faults.iter().any(|fault| fault.disturbs(*host, from, world.now))
+        });
+        !is_known || was_disturbed
+    }
+
     /// Whether the host of a client has had the time to learn of a change, and the client to learn of its end.
     fn must_know(&self, world: &World, client: &SimulatedClient, since: Duration) -> bool {
         let Some(host) = world.host_of.get(&client.connection) else { return false };
@@ -134,18 +159,22 @@ impl Checkers {
     }
 }
 
-/// Whether the engine lost what was acknowledged at `since`, and no node may be left that knows it: a replica did not have it yet, or a
-/// process ended while the others stored it again.
+/// Whether the engine lost what was acknowledged at `since`, and no node may be left that knows it: a replica did not have it yet, or each
+/// process was disturbed before it could store it again.
 fn is_lost(world: &World, since: Duration) -> bool {
-    world.losses.iter().any(|(at, lag)| {
-        let was_not_replicated = since <= *at && since + *lag + SPREAD >= *at;
-        let is_near = |kill: &Duration| kill.abs_diff(*at) < STORED_AGAIN;
-        since <= *at && (was_not_replicated || world.kills.iter().any(is_near))
+    world.losses.iter().filter(|loss| since <= loss.at).any(|loss| {
+        let was_not_replicated = since + loss.lag + SPREAD >= loss.at;
+        let until = loss.until + STORED_AGAIN;
+        let is_sound = |host: &usize| {
+            let from = since.saturating_sub(SPREAD);
+            !world.plan.faults.iter().any(|fault| fault.disturbs(*host, from, until))
+        };
+        was_not_replicated || until >= world.now || !(0..world.hosts.len()).any(|it| is_sound(&it))
     })
 }
 
 /// After a loss nodes store again what they know within this time.
-const STORED_AGAIN: Duration = Duration::from_secs(20);
+const STORED_AGAIN: Duration = Duration::from_secs(10);
 const OUT: &str = "blocked users and revoked tokens stay out";
 /// A change has reached all nodes and clients after this time, where nothing is slow.
 const SPREAD: Duration = Duration::from_secs(5);
