@@ -21,11 +21,10 @@ use fanwire_protocol::{
 use crate::chance::SeededRandom;
 use crate::plan::{CLOSED, Habits, SECRET, SeedPlan, UNIX_MS};
 use crate::truth::{data_of, key_of};
-pub use frames::{Claim, Seen};
+pub use frames::{Claim, HistoryPage, Seen};
 use frames::{EMPTY_REPLY, decoded, framed};
 use maps::MAP;
 pub use maps::MapCopy;
-pub use questions::HistoryPage;
 pub use subscriptions::{SubscriptionState, WantedSubscription};
 
 pub struct SimulatedClient {

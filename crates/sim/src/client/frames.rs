@@ -11,13 +11,22 @@ use bytes::Bytes;
 use fanwire_protocol::{Command, HistoryResult, Publication, Reply, SubscribeResult};
 use prost::Message as _;
 
-use super::{ClientState, HistoryPage};
+use super::ClientState;
 
 /// A position that a client claims, in plain words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
     pub offset: u64,
     pub epoch: String,
+}
+
+/// A page of a history.
+#[derive(Clone, Debug)]
+pub struct HistoryPage {
+    /// It begins behind this offset, or in reverse order before it.
+    pub since: Option<u64>,
+    pub limit: usize,
+    pub reverse: bool,
 }
 
 /// What a client saw.

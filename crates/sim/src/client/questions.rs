@@ -7,17 +7,8 @@ use std::time::Duration;
 
 use fanwire_protocol::{Command, HistoryRequest, PresenceRequest, StreamPosition};
 
-use super::frames::framed;
+use super::frames::{HistoryPage, framed};
 use super::{Action, PendingKind, SimulatedClient, SubscriptionState, WantedSubscription};
-
-/// A page of a history.
-#[derive(Clone, Debug)]
-pub struct HistoryPage {
-    /// It begins behind this offset, or in reverse order before it.
-    pub since: Option<u64>,
-    pub limit: usize,
-    pub reverse: bool,
-}
 
 impl SimulatedClient {
     /// Its program asks for a page of a stream, or for the members of a channel.

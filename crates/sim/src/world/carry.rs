@@ -80,7 +80,7 @@ impl World {
         }
     }
 
-    fn send_follow(&mut self, origin: Origin, name: String, number: Option<u64>) {
+    pub(super) fn send_follow(&mut self, origin: Origin, name: String, number: Option<u64>) {
         let Some(process) = &self.hosts[origin.host].process else { return };
         let generation = process.feed.generation;
         let event = WorldEvent::FollowName { origin, generation, name, number };
@@ -191,34 +191,6 @@ impl World {
         self.settle(host);
     }
 
-    /// The subscriptions of a host are made at another place of the engine. Nothing is lost, but the host cannot know that.
-    pub(crate) fn move_names(&mut self, host: usize) {
-        let Some(process) = &self.hosts[host].process else { return };
-        let Some(port) = &process.port else { return };
-        let names = process.feed.confirmed_names();
-        names.iter().filter(|name| *name != NODES).for_each(|name| port.report_possible_gap(name));
-        self.settle(host);
-    }
-
-    /// The subscriptions of a host are made at another place of the engine, and what is published before that is lost.
-    pub(crate) fn lose_names(&mut self, host: usize) {
-        let Some(process) = &mut self.hosts[host].process else { return };
-        let generation = process.feed.generation;
-        for name in process.feed.lose_names() {
-            self.engine.follow_name(host, generation, &name, None);
-        }
-    }
-
-    pub(crate) fn follow_lost_names(&mut self, host: usize) {
-        let origin = self.origin(host);
-        let Some(process) = &mut self.hosts[host].process else { return };
-        for (name, number) in process.feed.follow_lost() {
-            self.send_follow(origin, name, Some(number));
-        }
-        let losses_until = &mut self.hosts[host].losses_until;
-        *losses_until = (self.now + AFTER_LOSS).max(*losses_until);
-    }
-
     pub(super) fn open_feed(&mut self, origin: Origin) {
         let host = origin.host;
         if !self.is_running(origin) {
@@ -296,7 +268,7 @@ impl World {
 }
 
 /// A node has found out what it missed within this time.
-const AFTER_LOSS: Duration = Duration::from_secs(30);
+pub(super) const AFTER_LOSS: Duration = Duration::from_secs(30);
 /// A call that is not answered within this time has failed.
 const IO_TIMEOUT: Duration = Duration::from_secs(4);
 /// Seconds of silence after which a PUB/SUB connection is closed.

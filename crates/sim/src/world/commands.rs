@@ -42,29 +42,6 @@ impl World {
         }
     }
 
-    /// A command of any kind.
-    pub(crate) fn give_any(&mut self) {
-        let (kind, _) = self.backend.next_command(unix_at(self.now));
-        self.give(kind);
-    }
-
-    /// Neither backends nor clients publish anything until a time.
-    pub(crate) fn be_quiet(&mut self, until: Duration) {
-        self.backend.quiet_until = until;
-        self.clients.iter_mut().for_each(|client| client.quiet_until = until);
-    }
-
-    /// Some clients act at once.
-    pub(crate) fn rush(&mut self, percent: u64, leaves: bool) {
-        for client in 0..self.clients.len() {
-            let known = &mut self.clients[client];
-            if known.random.percent(percent) {
-                let actions = known.rush(leaves, self.now);
-                self.act(client, actions);
-            }
-        }
-    }
-
     /// A host that answers calls now.
     fn host_to_call(&mut self) -> Option<usize> {
         let answers = |host: &usize| {
@@ -118,7 +95,7 @@ impl World {
         }
     }
 
-    fn give(&mut self, kind: BackendCommand) {
+    pub(super) fn give(&mut self, kind: BackendCommand) {
         let Some(host) = self.host_to_call() else {
             let again = self.now + Duration::from_secs(1);
             return self.schedule_job(again, Job::Give(kind));

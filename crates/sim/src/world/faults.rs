@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
+use super::carry::AFTER_LOSS;
 use super::{DataLoss, World};
+use crate::client::unix_at;
+use crate::engine::NODES;
 use crate::faults::{FaultKind, PlannedFault};
 use crate::network::LinkId;
 
@@ -15,7 +18,7 @@ pub(super) fn begin(world: &mut World, number: usize) {
     world.story.tell(world.now, format_args!("fault {number} begins: {:?}", fault.kind));
     match fault.kind {
         FaultKind::Kill { host, is_silent } => world.kill(host, is_silent),
-        FaultKind::Replace { host } => world.leave(host),
+        FaultKind::Replace { host } => leave(world, host),
         FaultKind::Pause { host } => world.hosts[host].is_frozen = true,
         FaultKind::ClockJump { host, seconds } => {
             world.hosts[host].clock_offset_ms += seconds * 1000;
@@ -53,15 +56,15 @@ pub(super) fn begin(world: &mut World, number: usize) {
             links.into_iter().for_each(|link| world.network.cut(link));
         }
         FaultKind::SlowShards { host, by } => world.hosts[host].turn_delay = by,
-        FaultKind::MovedNames { host } => world.move_names(host),
-        FaultKind::LostNames { host } => world.lose_names(host),
-        FaultKind::Rush { percent, leaves } => world.rush(percent, leaves),
+        FaultKind::MovedNames { host } => move_names(world, host),
+        FaultKind::LostNames { host } => lose_names(world, host),
+        FaultKind::Rush { percent, leaves } => rush(world, percent, leaves),
         FaultKind::Burst { channel } => {
             let jobs = world.backend.burst(channel, world.now, world.now + fault.lasts);
             jobs.into_iter().for_each(|(at, job)| world.schedule_job(at, job));
         }
-        FaultKind::Quiet => world.be_quiet(world.now + fault.lasts),
-        FaultKind::Commands { count } => (0..count).for_each(|_| world.give_any()),
+        FaultKind::Quiet => be_quiet(world, world.now + fault.lasts),
+        FaultKind::Commands { count } => (0..count).for_each(|_| give_any(world)),
     }
     note_faults(world, number);
 }
@@ -94,7 +97,7 @@ pub(super) fn end(world: &mut World, number: usize) {
             world.hosts[host].clock_offset_ms -= seconds * 1000;
             world.hosts[host].stepped_at = world.now;
         }
-        FaultKind::LostNames { host } => world.follow_lost_names(host),
+        FaultKind::LostNames { host } => follow_lost_names(world, host),
         FaultKind::FeedDown { .. } | FaultKind::FailOver { .. } | FaultKind::LoseAll => {}
         FaultKind::MovedNames { .. }
         | FaultKind::Rush { .. }
@@ -102,6 +105,66 @@ pub(super) fn end(world: &mut World, number: usize) {
         | FaultKind::Quiet
         | FaultKind::Commands { .. } => {}
     }
+}
+
+/// A process is about to end, and says so.
+fn leave(world: &mut World, host: usize) {
+    if let Some(process) = &mut world.hosts[host].process {
+        process.is_leaving = true;
+        process.node.cluster().leave();
+        world.settle(host);
+    }
+}
+
+/// The subscriptions of a host are made at another place of the engine. Nothing is lost, but the host cannot know that.
+fn move_names(world: &mut World, host: usize) {
+    let Some(process) = &world.hosts[host].process else { return };
+    let Some(port) = &process.port else { return };
+    let names = process.feed.confirmed_names();
+    names.iter().filter(|name| *name != NODES).for_each(|name| port.report_possible_gap(name));
+    world.settle(host);
+}
+
+/// The same, and what is published before they are made is lost.
+fn lose_names(world: &mut World, host: usize) {
+    let Some(process) = &mut world.hosts[host].process else { return };
+    let generation = process.feed.generation;
+    for name in process.feed.lose_names() {
+        world.engine.follow_name(host, generation, &name, None);
+    }
+}
+
+fn follow_lost_names(world: &mut World, host: usize) {
+    let origin = world.origin(host);
+    let Some(process) = &mut world.hosts[host].process else { return };
+    for (name, number) in process.feed.follow_lost() {
+        world.send_follow(origin, name, Some(number));
+    }
+    let losses_until = &mut world.hosts[host].losses_until;
+    *losses_until = (world.now + AFTER_LOSS).max(*losses_until);
+}
+
+/// Some clients act at once.
+fn rush(world: &mut World, percent: u64, leaves: bool) {
+    for client in 0..world.clients.len() {
+        let known = &mut world.clients[client];
+        if known.random.percent(percent) {
+            let actions = known.rush(leaves, world.now);
+            world.act(client, actions);
+        }
+    }
+}
+
+/// Neither backends nor clients publish anything until a time.
+fn be_quiet(world: &mut World, until: Duration) {
+    world.backend.quiet_until = until;
+    world.clients.iter_mut().for_each(|client| client.quiet_until = until);
+}
+
+/// A command of any kind.
+fn give_any(world: &mut World) {
+    let (kind, _) = world.backend.next_command(unix_at(world.now));
+    world.give(kind);
 }
 
 /// Remembers until when a host or client may be late for a reason that no node can notice.

@@ -126,15 +126,6 @@ impl World {
         }
     }
 
-    /// A process is about to end, and says so.
-    pub(crate) fn leave(&mut self, number: usize) {
-        if let Some(process) = &mut self.hosts[number].process {
-            process.is_leaving = true;
-            process.node.cluster().leave();
-            self.settle(number);
-        }
-    }
-
     /// A process that stood still goes on: with everything that came during the pause, in order.
     pub(crate) fn resume_host(&mut self, number: usize) {
         self.hosts[number].is_frozen = false;

@@ -90,9 +90,9 @@ impl Checkers {
             let was_there = client.state == ClientState::Connected
                 && self.arrived.get(&client.connection).is_some_and(|at| *at < command.given_at);
             // A message may be lost with its connection after the engine has counted who gets it.
-            let is_lost = world.losses.iter().any(|loss| loss.at >= command.given_at);
+            let had_loss = world.losses.iter().any(|loss| loss.at >= command.given_at);
             let host = world.host_of.get(&client.connection).copied();
-            let is_lost = is_lost
+            let is_lost = had_loss
                 || world.plan.faults.iter().any(|fault| {
                     let breaks_feed = |host| fault.disturbs(host, command.given_at, world.now);
                     fault.at >= command.given_at && host.is_some_and(breaks_feed)

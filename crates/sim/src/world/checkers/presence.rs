@@ -147,8 +147,8 @@ fn present(world: &World, channel: &str, now: Instant) -> BTreeSet<String> {
         return world.engine.present(channel, now);
     }
     let process = world.hosts[0].process.as_ref().expect("it is never killed");
-    let members = process.node.channels().presence(channel, now).ready();
-    let members = members.ok().and_then(Result::ok).unwrap_or_default();
+    let answer = process.node.channels().presence(channel, now).ready();
+    let members = answer.ok().and_then(Result::ok).unwrap_or_default();
     members.iter().map(|info| info.client.clone()).collect()
 }
 
