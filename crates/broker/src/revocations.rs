@@ -56,7 +56,7 @@ pub struct RevocationChange {
 }
 
 /// The kind of a change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RevocationKind {
     #[default]
     BlockUser,

@@ -326,7 +326,11 @@ impl Revocations {
     /// node stored it; so what fails is tried again.
     fn restore(&self, shared: &SharedRevocations, now: Instant, unix: u64) {
         let mut lost = self.table.lost(unix, RESTORED_AT_ONCE);
-        lost.sort_unstable_by(|one, other| one.subject.cmp(&other.subject)); // not in the order of a hash table
+        // Not in the order of a hash table. A user may be blocked and have invalid tokens, for some channels.
+        lost.sort_unstable_by(|one, other| {
+            let by_channel = one.subject.cmp(&other.subject).then(one.channel.cmp(&other.channel));
+            by_channel.then(one.kind.cmp(&other.kind))
+        });
         self.has_lost_entries.store(!lost.is_empty(), Relaxed);
         for change in lost {
             shared.store.change(&change, now).then(drop);
