@@ -1,6 +1,6 @@
 //! Rows `flood` and `tenant` of `distance`: what subscribers see of a backend that publishes by a stream as fast as the server reads, and
 //! of clients that publish ten times what the limit of their namespace allows.
-//! In: both builds → out: p99 of other publications while somebody floods; the quiet time before it is the peer.
+//! In: both builds → out: p99 of other publications during that; the quiet time before it is the peer.
 //! Uses the subscribers of `witness`, a stream with many commands under way, and clients of the load generator.
 //! Changed here: how much the stream has under way, and how much the tenant publishes.
 

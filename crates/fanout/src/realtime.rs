@@ -11,16 +11,12 @@ mod response;
 #[cfg(test)]
 mod testing;
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Instant,
-};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use fanwire_node::{
-    Broadcast, ConnectionKey, DeliveryCounters, DeltaMode, EncodeJob, Hub, HubCounters, Inbox,
-    MovedSubscription, Node, Notice, Outbox, ShardId, SubscriptionIndex, broker::Position,
-    can_move, choose_departures,
+    Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hub, HubCounters, Inbox, MovedSubscription,
+    Node, Notice, Outbox, ShardId, SubscriptionIndex, broker::Position, can_move,
+    choose_departures,
 };
 use fanwire_protocol::{
     Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, bare_push, encode_disconnect_push, join,
@@ -36,8 +32,8 @@ use crate::clock::unix_ms;
 use crate::compression::{Contexts, PreparedBroadcast, TextKind};
 use crate::event;
 use fanwire_shard::{
-    Application, CloseCause, Compression, Connection, ConnectionWriter, EmbeddedPublication,
-    PeerFormat, Place, ReceivedMessage, SendAway, SlotKey, Transport, WindowIndex,
+    Application, CloseCause, Compression, Connection, ConnectionWriter, CountedPlace,
+    EmbeddedPublication, PeerFormat, ReceivedMessage, SendAway, SlotKey, Transport, WindowIndex,
 };
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
@@ -60,8 +56,6 @@ pub struct RealtimeCounters {
     pub hub: Arc<HubCounters>,
     /// Counters of waiting publications, by namespace.
     pub backlogs: Arc<[BacklogCounters]>,
-    /// Deliveries by namespace.
-    pub deliveries: Arc<[DeliveryCounters]>,
 }
 
 /// The shards of a Fanwire server.
@@ -120,11 +114,7 @@ impl Realtime {
     }
 
     pub fn counters(&self) -> RealtimeCounters {
-        RealtimeCounters {
-            hub: self.hub.counters().clone(),
-            backlogs: self.backlogs.counters(),
-            deliveries: self.hub.deliveries().clone(),
-        }
+        RealtimeCounters { hub: self.hub.counters().clone(), backlogs: self.backlogs.counters() }
     }
 
     /// Runs one step of the hub, then sends the messages that it left in the batch.
@@ -283,9 +273,8 @@ impl Application for Realtime {
         self.hub.adopt(connection(key), saved, now)
     }
 
-    fn place_of(&self, address: Option<IpAddr>) -> Option<Place> {
-        let place = self.node.usage().addresses().adopt(address);
-        place.map(|place| Box::new(place) as Place)
+    fn place_of(&self, address: Option<SocketAddr>) -> Option<CountedPlace> {
+        Some(Box::new(self.node.channels().usage().addresses().adopt(address?.ip())?))
     }
 
     fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {
@@ -328,9 +317,7 @@ impl HubWriter<'_> {
             self.batch.messages = 0;
         }
     }
-}
 
-impl HubWriter<'_> {
     /// The batch, to which the next message for a connection is to be appended.
     fn begin_message(
         &mut self,

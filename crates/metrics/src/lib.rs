@@ -28,7 +28,7 @@ use fanwire_consumers::ConsumerMonitor;
 use fanwire_edge::{Overload, Refusals};
 use fanwire_events::Events;
 use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
-use fanwire_node::{DeliveryCounters, HubCounters, Meters, Node};
+use fanwire_node::{HubCounters, Meters, Node};
 use fanwire_profile::process;
 use fanwire_proxy::EventProxies;
 use fanwire_redis::Redis;
@@ -94,11 +94,6 @@ impl Sources {
         self.realtime_counters.lock().iter().map(|counters| counters.backlogs.clone()).collect()
     }
 
-    /// The deliveries of each shard, by namespace.
-    fn deliveries(&self) -> Vec<Arc<[DeliveryCounters]>> {
-        self.realtime_counters.lock().iter().map(|counters| counters.deliveries.clone()).collect()
-    }
-
     fn write(&self, writer: &mut impl MetricsWriter) {
         self.write_node(writer);
         shard::write(&self.shards, writer);
@@ -115,7 +110,7 @@ impl Sources {
         let names = self.node.namespace_names();
         compression::write(&self.contexts, &names, writer);
         delivery::write(&self.backlogs(), &names, writer);
-        usage::write(self.node.usage(), &self.deliveries(), writer);
+        usage::write(self.node.channels().usage(), &self.hubs(), writer);
         engine::write(self.redis.as_deref(), &self.node, writer);
         if let Some(certificates) = &self.certificates {
             certificates::write(certificates, writer);

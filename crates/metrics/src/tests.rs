@@ -30,11 +30,8 @@ fn idle_server() -> ServerMetrics {
         let worker = EncodeWorker::default();
         Realtime::new(hub_node.clone(), ShardId(0), hub_contexts.clone(), worker)
     });
-    let counters = RealtimeCounters {
-        hub: Arc::default(),
-        backlogs: Arc::new([BacklogCounters::default()]),
-        deliveries: Arc::new([DeliveryCounters::default()]),
-    };
+    let counters =
+        RealtimeCounters { hub: Arc::default(), backlogs: Arc::new([BacklogCounters::default()]) };
     ServerMetrics::new(Sources {
         apis: vec![("http", Arc::new(Api::new(node.clone(), fanwire_api::ApiOptions::default())))],
         node,

@@ -1,16 +1,16 @@
 //! The metrics of tenants: what each namespace uses, for a bill, and how often limits were exceeded.
-//! In: the usage of the node, the deliveries of all shards → out: rows for the writer.
+//! In: the usage of the node, the counters of all hubs → out: rows for the writer.
 //! Uses the writer alone; labels are namespaces and limits, so the number of series stays bounded.
 //! Changed here: names, labels and help. The counters live in `fanwire_node`.
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use fanwire_node::{DeliveryCounters, ExceededCounts, NamespaceUsage, Usage};
+use fanwire_node::{DeliveryCounters, ExceededCounts, HubCounters, NamespaceUsage, TenantUsage};
 use fanwire_telemetry::{Labels, MetricsWriter};
 
 pub(super) fn write(
-    usage: &Usage,
-    shards: &[Arc<[DeliveryCounters]>],
+    usage: &TenantUsage,
+    hubs: &[Arc<HubCounters>],
     writer: &mut impl MetricsWriter,
 ) {
     let namespaces = usage.by_namespace();
@@ -20,7 +20,7 @@ pub(super) fn write(
     }
     for (name, help, read) in DELIVERIES {
         let sum = |number: usize| -> u64 {
-            shards.iter().filter_map(|shard| shard.get(number)).map(read).sum()
+            hubs.iter().filter_map(|hub| hub.namespaces.get(number)).map(read).sum()
         };
         let rows = namespaces.iter().enumerate();
         writer.counters(name, help, rows.map(|(number, (label, _))| (labels(label), sum(number))));

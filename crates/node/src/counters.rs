@@ -54,6 +54,8 @@ pub struct HubCounters {
     pub pings: Counter,
     /// Subscriptions ended by the server with an unsubscribe push.
     pub server_unsubscribes: Counter,
+    /// Deliveries by number of the namespace.
+    pub namespaces: Box<[DeliveryCounters]>,
     /// Commands refused by the rate of commands.
     pub limited_commands: Counter,
     /// Publishes refused by the rate of their namespace.
@@ -84,6 +86,12 @@ impl DeliveryCounters {
 }
 
 impl HubCounters {
+    /// With a cell for each namespace.
+    pub(crate) fn of_namespaces(count: usize) -> Self {
+        let namespaces = (0..count).map(|_| DeliveryCounters::default()).collect();
+        Self { namespaces, ..Self::default() }
+    }
+
     /// Connected clients by transport and SDK.
     pub fn clients(&self) -> impl Iterator<Item = ([&'static str; 2], u64)> {
         let name =

@@ -32,7 +32,7 @@ use fanwire_protocol::{
 };
 
 use crate::command::CommandContext;
-use crate::counters::{DeliveryCounters, HubCounters};
+use crate::counters::HubCounters;
 use crate::deadlines;
 use crate::flight_log;
 use crate::index::{SubscriptionIndex, SubscriptionKey};
@@ -62,8 +62,6 @@ pub struct Hub {
     /// Settings of the last command; a reload replaces them.
     settings: Arc<NodeSettings>,
     session_table: SessionTable,
-    /// Deliveries of this shard by number of the namespace.
-    deliveries: Arc<[DeliveryCounters]>,
     batches: Batches,
     /// Buffer for encoding one message; its capacity stays between turns up to `SCRATCH_BYTES_MAX`.
     scratch: Vec<u8>,
@@ -80,14 +78,14 @@ impl Hub {
     /// The hub of the attached shard `shard`.
     pub fn new(node: Arc<Node>, shard: ShardId) -> Self {
         let settings = node.settings();
-        let session_table = SessionTable::new(shard);
-        let namespaces = 0..NamespaceId::count(&node.options().channel);
+        let mut session_table = SessionTable::new(shard);
+        let namespaces = NamespaceId::count(&node.options().channel);
+        session_table.counters = Arc::new(HubCounters::of_namespaces(namespaces));
         let batches = Batches::default();
         Self {
             node,
             settings,
             session_table,
-            deliveries: namespaces.map(|_| DeliveryCounters::default()).collect(),
             batches,
             scratch: Vec::new(),
             publish_replies: Vec::new(),
@@ -257,11 +255,6 @@ impl Hub {
     /// Counters, readable from any thread.
     pub fn counters(&self) -> &Arc<HubCounters> {
         &self.session_table.counters
-    }
-
-    /// Its deliveries by number of the namespace, readable from any thread.
-    pub fn deliveries(&self) -> &Arc<[DeliveryCounters]> {
-        &self.deliveries
     }
 
     /// The context of a command that begins or continues now.

@@ -118,7 +118,7 @@ pub use fanwire_policy::hooks;
 pub use fanwire_policy::options::{self, Options};
 pub use fanwire_policy::recovery::Unrecovered;
 pub use fanwire_policy::shared_poll;
-pub use fanwire_policy::{AddressFull, AddressPlace, Addresses, ExceededCounts};
+pub use fanwire_policy::{AddressCounts, AddressFull, AddressPlace, ExceededCounts};
 pub use fanwire_policy::{DEBUG_FOR_TARGET, DebugSubject, TokenBucket};
 
 pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
@@ -140,7 +140,7 @@ pub use meters::Meters;
 pub use node::{
     BrokerFactory, ChannelPublisher, Channels, ConnectionCommands, Counts, Diagnostics,
     KeepClosedLog, Maps, NamespaceUsage, Node, NodeLog, NodeParts, Page, ReadError, ReadPermit,
-    ReadRequest, Rebalancing, RefusalLevel, RevocationError, Revocations, SharedPolls, Usage,
+    ReadRequest, Rebalancing, RefusalLevel, RevocationError, Revocations, SharedPolls, TenantUsage,
     Users, is_key, questions,
 };
 pub use notice::{Inbox, Notice};

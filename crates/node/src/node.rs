@@ -50,7 +50,7 @@ pub use rebalancing::Rebalancing;
 pub use revocations::{RevocationError, Revocations};
 pub use shared_polls::SharedPolls;
 pub(crate) use shared_polls::is_polled;
-pub use usage::{NamespaceUsage, Usage};
+pub use usage::{NamespaceUsage, TenantUsage};
 pub use users::Users;
 
 /// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time is a parameter.
@@ -178,7 +178,7 @@ impl Node {
             },
             revocations: Revocations::new(Arc::clone(&router), parts.revocations),
             channels: Channels {
-                usage: Usage::new(Arc::clone(&settings), &options),
+                usage: TenantUsage::new(Arc::clone(&settings), &options),
                 settings,
                 clock: Clock::new(now, unix_ms),
                 broker,
@@ -250,7 +250,7 @@ impl Node {
             Ok(())
         })?;
         self.diagnostics.debug_list.configure(&debug_for);
-        self.usage().addresses().configure(address_limit);
+        self.channels.usage.addresses().configure(address_limit);
         Ok(())
     }
 
@@ -286,7 +286,7 @@ impl Node {
         self.diagnostics.hot_channels().tick(now);
         self.diagnostics.debug_list.tick(unix);
         self.summaries.tick(now, self.options.info_metrics_aggregate_interval);
-        self.usage().tick(&self.cluster, self.clock(), now);
+        self.channels.usage.tick(&self.cluster, self.clock(), now);
         if self.cluster.tick(now) {
             self.introduce(now);
         }
@@ -374,11 +374,6 @@ impl Node {
     /// The statuses of users.
     pub fn users(&self) -> &Users {
         &self.users
-    }
-
-    /// What tenants use.
-    pub fn usage(&self) -> &Usage {
-        &self.channels.usage
     }
 
     /// Blocked users and revoked tokens.

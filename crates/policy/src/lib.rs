@@ -21,7 +21,7 @@ mod validate;
 
 pub use debug_list::{DEBUG_FOR_TARGET, DebugList, DebugSubject};
 pub use glob::Glob;
-pub use limits::{AddressFull, AddressPlace, Addresses, ExceededCounts};
+pub use limits::{AddressCounts, AddressFull, AddressPlace, ExceededCounts};
 pub use limits::{InNamespace, NamespaceAction, RateLimits, SavedRates, TokenBucket};
 pub use limits::{SharedRates, TakenTokens, Tenant};
 pub use node_settings::{CurrentSettings, NodeSettings};

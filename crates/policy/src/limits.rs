@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::channel::NamespaceId;
 use crate::options::Rate;
-pub use addresses::{AddressFull, AddressPlace, Addresses, ExceededCounts};
+pub use addresses::{AddressCounts, AddressFull, AddressPlace, ExceededCounts};
 pub use bucket::TokenBucket;
 pub use shared_rates::{SharedRates, TakenTokens, Tenant};
 

@@ -209,6 +209,13 @@ pub struct NamespaceLimits {
     pub publish: TenantRate,
 }
 
+impl NamespaceLimits {
+    /// Whether there is a limit.
+    pub fn are_set(&self) -> bool {
+        self.user_publish.limit > 0 || self.publish.limit > 0
+    }
+}
+
 /// `client.limits.address_connections.*`: connections of one client address on all nodes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddressLimit {

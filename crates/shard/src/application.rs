@@ -3,13 +3,13 @@
 //! Uses the shard's keys and the `ConnectionWriter`; never sees a socket, a frame header or another shard.
 //! Changed here: the contract itself. Fanwire's application is `realtime` in `fanout`; an echo server is the example `echo` of `edge`.
 
-use std::{net::IpAddr, time::Instant};
+use std::{net::SocketAddr, time::Instant};
 
 use super::{
     connection::{CloseCause, SlotKey},
     connection_writer::ConnectionWriter,
     inbox::SendAway,
-    new_connection::Place,
+    new_connection::CountedPlace,
 };
 
 /// A data message of the peer, assembled, unmasked and inflated.
@@ -90,7 +90,7 @@ pub trait Application: 'static {
         false
     }
     /// A place in what the application counts by address, for a connection with a saved state.
-    fn place_of(&self, _address: Option<IpAddr>) -> Option<Place> {
+    fn place_of(&self, _address: Option<SocketAddr>) -> Option<CountedPlace> {
         None
     }
     /// The server stops, or sends a client away: closes an open connection.

@@ -16,7 +16,7 @@ use super::{
     budget::Reservation,
     decode_failures::Peer,
     dedicated::Context,
-    new_connection::{Permit, Place},
+    new_connection::{CountedPlace, Permit},
     queue::Queue,
     tls::TlsSession,
     transport::{Framing, Transport},
@@ -94,7 +94,7 @@ pub(super) struct RareParts {
     /// Address of the peer, if that of the socket is another one.
     pub(super) address: Option<SocketAddr>,
     /// Its place in what the application counts.
-    pub(super) _place: Option<Place>,
+    pub(super) _place: Option<CountedPlace>,
 }
 
 /// Encoding, transport and compression of a peer. Peers of equal format get the same frame, if it refers to nothing.

@@ -63,7 +63,7 @@ pub use framer::Framer;
 pub use freeze::{ConnectionSink, GIVEN_MAX, MovableConnections, MovedConnections};
 use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, SendAway, ShardMessage, Stop};
-pub use new_connection::{NewConnection, Permit, Place};
+pub use new_connection::{CountedPlace, NewConnection, Permit};
 pub use queue::{BorrowedFrame, Frame};
 pub use saved_connection::CONNECTION_VERSION;
 pub use shard_socket::ShardSocket;

@@ -43,11 +43,11 @@ pub struct NewConnection<H> {
     /// Counts the connection while it exists.
     pub permit: Permit,
     /// Counts it elsewhere, too.
-    pub place: Option<Place>,
+    pub place: Option<CountedPlace>,
 }
 
 /// A place in what an application counts; dropping it frees the place.
-pub type Place = Box<dyn Any + Send + Sync>;
+pub type CountedPlace = Box<dyn Any + Send + Sync>;
 
 impl<H> NewConnection<H> {
     /// A WebSocket in JSON without compression, on a socket that has the peer's address.

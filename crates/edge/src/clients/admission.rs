@@ -6,8 +6,8 @@
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
-use fanwire_node::{AddressFull, Addresses};
-use fanwire_shard::Place;
+use fanwire_node::{AddressCounts, AddressFull};
+use fanwire_shard::CountedPlace;
 use fanwire_telemetry::{Repeats, excerpt};
 use parking_lot::RwLock;
 use tracing::field::display;
@@ -39,7 +39,7 @@ pub struct AdmissionLimits {
     pub connection_limit: usize,
     pub rate: Arc<ConnectionRate>,
     /// Connections by address of the client, with their limit.
-    pub addresses: Arc<Addresses>,
+    pub addresses: Arc<AddressCounts>,
     /// Load under which no client is accepted.
     pub overload: Arc<Overload>,
 }
@@ -58,7 +58,7 @@ impl AdmissionLimits {
 pub(crate) struct Admitted<P> {
     pub(crate) permit: P,
     /// Its place among the connections of its address, if they are counted.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<CountedPlace>,
 }
 
 /// Status and text of a response.
@@ -134,7 +134,7 @@ impl Admission {
             self.refuse(cause, peer, now, if is_limit { FULL } else { OUT_OF_DESCRIPTORS });
             (StatusCode::SERVICE_UNAVAILABLE, "this node has reached its connection limit")
         })?;
-        Ok(Admitted { permit, place: place.map(|place| Box::new(place) as Place) })
+        Ok(Admitted { permit, place: place.map(|place| Box::new(place) as CountedPlace) })
     }
 
     /// Checks the origin of a request.

@@ -281,7 +281,7 @@ pub(super) fn limits(
         allowed_origins: Some(AllowedOrigins::new(&client.allowed_origins)),
         connection_limit: client.connection_limit,
         rate: rate_now.cloned().unwrap_or(rate),
-        addresses: node.usage().addresses().clone(),
+        addresses: node.channels().usage().addresses().clone(),
         overload: current.map(|current| current.overload.clone()).unwrap_or_default(),
     }
 }

@@ -40,7 +40,7 @@ impl CommandContext<'_> {
             InNamespace::Publish => namespace.publish_rate,
             InNamespace::Subscribe => namespace.subscribe_rate,
         };
-        let limits_tenants = action == InNamespace::Publish && namespace.limits_tenants();
+        let limits_tenants = action == InNamespace::Publish && namespace.limits.are_set();
         if (rate.limit == 0 && !limits_tenants) || self.decision.is_some() {
             return Ok(()); // a command that begins again was counted
         }
@@ -50,7 +50,7 @@ impl CommandContext<'_> {
         let now = self.node.clock().nanos(self.now);
         let is_allowed = self.session_table.limits.take_in(index, counted, rate, now);
         let tenant = Tenant { namespace: id, user: &self.session().user };
-        let usage = self.node.usage();
+        let usage = self.node.channels().usage();
         if is_allowed && (!limits_tenants || usage.may_publish(tenant, &namespace.limits, now)) {
             return Ok(());
         }

@@ -60,7 +60,7 @@ impl Hub {
         if hot_channels.is_on() {
             hot_channels.count_deliveries(broadcast.channel(), deliveries);
         }
-        let usage = &self.deliveries[usize::from(broadcast.namespace().0)];
+        let usage = &self.session_table.counters.namespaces[usize::from(broadcast.namespace().0)];
         usage.count(deliveries, broadcast.publication().data.len());
         self.end_lost(&failed.lost, out);
         self.disconnect_all(&failed.unreadable, &Disconnect::INAPPROPRIATE_PROTOCOL, out);

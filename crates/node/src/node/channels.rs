@@ -24,7 +24,7 @@ use fanwire_policy::{CurrentSettings, NodeSettings};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 use fanwire_telemetry::HotChannels;
 
-use super::usage::Usage;
+use super::usage::TenantUsage;
 use crate::clock::Clock;
 use crate::deliver::BroadcastRouter;
 use crate::registry::Registry;
@@ -42,7 +42,7 @@ pub struct Channels {
     pub(super) presence: Arc<dyn Presence>,
     /// `client.presence_ttl`.
     pub(super) presence_ttl: Duration,
-    pub(super) usage: Usage,
+    pub(super) usage: TenantUsage,
     /// Publications that were given to the broker.
     pub(super) published: AtomicU64,
     /// Payloads that readers of streams of JSON did not get.
@@ -286,6 +286,11 @@ impl Channels {
     /// The count of [`count_left_out`](Self::count_left_out) since the start.
     pub fn left_out(&self) -> u64 {
         self.left_out.load(Relaxed)
+    }
+
+    /// What tenants use.
+    pub fn usage(&self) -> &TenantUsage {
+        &self.usage
     }
 
     /// Publications that were not published since the start, because of their idempotency key or version.

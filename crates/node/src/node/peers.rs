@@ -62,7 +62,7 @@ impl Node {
                 }
             }
             Task::LearnUsage { from, report } => {
-                self.usage().learn(from, report, self.clock(), now);
+                self.channels.usage.learn(from, report, self.clock(), now);
             }
             Task::Execute(command) => self.execute(command),
         }

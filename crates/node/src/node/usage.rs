@@ -11,20 +11,20 @@ use std::time::Instant;
 use fanwire_cluster::{AddressConnections, Cluster, UsageReport, UserPublications};
 use fanwire_policy::channel::NamespaceId;
 use fanwire_policy::options::{NamespaceLimits, Options, TenantRate};
-use fanwire_policy::{Addresses, CurrentSettings, ExceededCounts, SharedRates, Tenant};
+use fanwire_policy::{AddressCounts, CurrentSettings, ExceededCounts, SharedRates, Tenant};
 use hashbrown::HashMap;
 
 use crate::clock::Clock;
 
 /// The usage of this node, and what it knows of that of other nodes.
-pub struct Usage {
+pub struct TenantUsage {
     settings: Arc<CurrentSettings>,
     rates: SharedRates,
     /// Publishes above `limits.user_publish` of a namespace.
     user_publishes: ExceededCounts,
     /// Publishes above `limits.publish` of a namespace.
     publishes: ExceededCounts,
-    addresses: Arc<Addresses>,
+    addresses: Arc<AddressCounts>,
     /// By number of the namespace.
     namespaces: Box<[NamespaceUsage]>,
 }
@@ -38,10 +38,10 @@ pub struct NamespaceUsage {
     pub publication_bytes: AtomicU64,
 }
 
-impl Usage {
+impl TenantUsage {
     pub(super) fn new(settings: Arc<CurrentSettings>, options: &Options) -> Self {
         let namespaces = 0..NamespaceId::count(&options.channel);
-        let addresses = Arc::<Addresses>::default();
+        let addresses = Arc::<AddressCounts>::default();
         addresses.configure(options.client.address_connections);
         Self {
             settings,
@@ -54,7 +54,7 @@ impl Usage {
     }
 
     /// The connections by address of the client.
-    pub fn addresses(&self) -> &Arc<Addresses> {
+    pub fn addresses(&self) -> &Arc<AddressCounts> {
         &self.addresses
     }
 

@@ -575,7 +575,8 @@ fn nodes_share_the_rates_of_tenants_and_the_connections_of_addresses() {
     assert_eq!([0, 0, 0].map(&mut publish), [true, true, false]);
     assert_eq!([1, 1, 0].map(&mut publish), [false, false, false]);
     let address = Some(IpAddr::from([192, 0, 2, 7]));
-    let [one, two] = worlds.each_ref().map(|world| world.node.usage().addresses().clone());
+    let [one, two] =
+        worlds.each_ref().map(|world| world.node.channels().usage().addresses().clone());
     let places = [one.enter(address), two.enter(address)];
     worlds.iter().for_each(|world| world.node.tick(world.now));
     assert!(one.enter(address).is_err() && two.enter(address).is_err());

@@ -184,10 +184,11 @@ fn a_dry_run_refuses_nothing_and_counts() {
         world.say("ada", r#"{"id":2,"publish":{"channel":"chat:a","data":1}}"#);
         assert_eq!(world.heard("ada").as_deref(), Some(r#"{"id":2,"publish":{}}"#));
     }
-    let exceeded = world.node.usage().exceeded().map(|(limit, counts)| (limit, counts.values()));
+    let exceeded =
+        world.node.channels().usage().exceeded().map(|(limit, counts)| (limit, counts.values()));
     let expected = [("user_publish", [0, 2]), ("publish", [0, 2]), ("address_connections", [0, 0])];
     assert_eq!(exceeded, expected);
-    let used = world.node.usage().by_namespace();
+    let used = world.node.channels().usage().by_namespace();
     let (name, chat) = &used[1];
     let publications = chat.publications.load(Relaxed);
     let bytes = chat.publication_bytes.load(Relaxed);

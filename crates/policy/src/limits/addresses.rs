@@ -15,7 +15,7 @@ use crate::options::AddressLimit;
 
 /// The connections of a node by address. Without a limit none is counted.
 #[derive(Debug, Default)]
-pub struct Addresses {
+pub struct AddressCounts {
     limit: RwLock<AddressLimit>,
     own: Mutex<HashMap<IpAddr, u32>>,
     /// The last counts of other nodes by uid, and when they came.
@@ -32,7 +32,7 @@ struct OtherNode {
 /// One counted connection; dropping it decrements the count.
 #[derive(Debug)]
 pub struct AddressPlace {
-    addresses: Arc<Addresses>,
+    addresses: Arc<AddressCounts>,
     address: IpAddr,
 }
 
@@ -61,7 +61,7 @@ impl ExceededCounts {
     }
 }
 
-impl Addresses {
+impl AddressCounts {
     /// Replaces the limit. Connections that were opened without one stay uncounted.
     pub fn configure(&self, limit: AddressLimit) {
         *self.limit.write() = limit;
@@ -94,13 +94,16 @@ impl Addresses {
     }
 
     /// Counts a connection that another program has accepted.
-    pub fn adopt(self: &Arc<Self>, address: Option<IpAddr>) -> Option<AddressPlace> {
-        let address = address.map(network).filter(|_| self.limit.read().limit > 0)?;
+    pub fn adopt(self: &Arc<Self>, address: IpAddr) -> Option<AddressPlace> {
+        if self.limit.read().limit == 0 {
+            return None;
+        }
+        let address = network(address);
         *self.own.lock().entry(address).or_default() += 1;
         Some(AddressPlace { addresses: Arc::clone(self), address })
     }
 
-    /// The counts for other nodes, at most `count_max`. Addresses with less than an eighth of the limit are left out.
+    /// The counts for other nodes, at most `count_max`. AddressCounts with less than an eighth of the limit are left out.
     pub fn report(&self, count_max: usize) -> Vec<(IpAddr, u32)> {
         let least = self.limit.read().limit.div_ceil(8);
         if least == 0 {

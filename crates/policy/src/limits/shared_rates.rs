@@ -18,13 +18,13 @@ use crate::options::Rate;
 #[derive(Debug)]
 pub struct SharedRates {
     hasher: DefaultHashBuilder,
-    stripes: Box<[Mutex<Stripe>]>,
+    stripes: Box<[Mutex<TenantStripe>]>,
     /// The stripe with which the next report begins.
     next_stripe: AtomicUsize,
 }
 
 /// Buckets by namespace and user.
-type Stripe = HashMap<NamespaceId, HashMap<Box<str>, SharedBucket>>;
+type TenantStripe = HashMap<NamespaceId, HashMap<Box<str>, SharedBucket>>;
 
 #[derive(Debug, Default)]
 struct SharedBucket {
@@ -101,13 +101,13 @@ impl SharedRates {
         taken
     }
 
-    fn stripe(&self, user: &str) -> MutexGuard<'_, Stripe> {
+    fn stripe(&self, user: &str) -> MutexGuard<'_, TenantStripe> {
         self.stripes[self.hasher.hash_one(user) as usize % STRIPES].lock()
     }
 }
 
 /// The bucket of a tenant; `None` when there are too many.
-fn bucket<'a>(stripe: &'a mut Stripe, tenant: Tenant<'_>) -> Option<&'a mut SharedBucket> {
+fn bucket<'a>(stripe: &'a mut TenantStripe, tenant: Tenant<'_>) -> Option<&'a mut SharedBucket> {
     let users = stripe.entry(tenant.namespace).or_default();
     if !users.contains_key(tenant.user) {
         if users.len() >= USERS_MAX {

@@ -122,11 +122,6 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Whether a rate of tenants limits publishes.
-    pub fn limits_tenants(&self) -> bool {
-        self.limits.user_publish.limit > 0 || self.limits.publish.limit > 0
-    }
-
     /// The supported kind of deltas (protocol §11).
     pub const FOSSIL: &'static str = "fossil";
 

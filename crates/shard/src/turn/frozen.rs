@@ -271,7 +271,7 @@ impl<A: Application> Turn<A> {
         let key = connection.key(index as u32);
         self.out.connections.insert(connection);
         let connection = &mut self.out.connections[key.index as usize];
-        let address = connection.peer_address().map(|address| address.ip());
+        let address = connection.peer_address();
         self.out.sockets.resume(connection, key.index, &record.begun, &record.queued);
         if !self.application.adopt(key, &record.application, self.out.now) {
             drop(self.out.remove(key.index));

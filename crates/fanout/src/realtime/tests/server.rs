@@ -57,7 +57,7 @@ impl Server {
             counters = Some(realtime.counters());
             realtime
         });
-        let RealtimeCounters { hub, backlogs, .. } = counters.expect("the application was made");
+        let RealtimeCounters { hub, backlogs } = counters.expect("the application was made");
         Self { node, shard, counters: hub, backlogs, peers: Vec::new() }
     }
 
