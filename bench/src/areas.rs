@@ -27,6 +27,9 @@ pub struct Areas {
     objects: Vec<u64>,
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
+    /// Compare viewers of 25 tiles with those of nine and a ring around them that is told in every fifth tick.
+    #[arg(long)]
+    rings: bool,
     #[command(flatten)]
     setup: Setup,
 }
@@ -55,7 +58,13 @@ pub(crate) struct Row {
 impl Areas {
     /// 2,000 viewers in worlds of 10,000 to 1,000,000 objects.
     pub(crate) fn of_three_sizes(setup: Setup, seconds: f64) -> Self {
-        Self { viewers: 2_000, objects: vec![10_000, 100_000, 1_000_000], seconds, setup }
+        Self {
+            viewers: 2_000,
+            objects: vec![10_000, 100_000, 1_000_000],
+            seconds,
+            rings: false,
+            setup,
+        }
     }
 
     /// # Errors
@@ -63,6 +72,9 @@ impl Areas {
     pub fn run(self) -> Result<bool> {
         machine::raise_descriptor_limit();
         self.setup.pin_generator()?;
+        if self.rings {
+            return self.compare_rings();
+        }
         println!("areas: {} viewers of 9 tiles, 10 ticks per second\n\n{HEADER}", self.viewers);
         for Row { objects, bare, raw, context } in self.rows()? {
             println!(
@@ -86,15 +98,43 @@ impl Areas {
     /// As those of [`run`](Self::run).
     pub(crate) fn rows(&self) -> Result<Vec<Row>> {
         let row = |objects| {
-            let raw = self.measure(objects, false)?;
+            let raw = self.measure(objects, false, &[])?;
             let bare = self.bare(raw.change_bytes as usize)?;
-            Ok(Row { objects, bare, raw, context: self.measure(objects, true)? })
+            Ok(Row { objects, bare, raw, context: self.measure(objects, true, &[])? })
         };
         self.objects.iter().copied().map(row).collect()
     }
 
-    fn measure(&self, objects: u64, compression: bool) -> Result<Outcome> {
+    /// Prints CPU and bytes of 25 tiles in each tick, and of nine and 16 in a ring, without compression and in context.
+    fn compare_rings(&self) -> Result<bool> {
+        println!(
+            "areas: {} viewers of 25 tiles, 10 ticks per second\n\n{RINGS_HEADER}",
+            self.viewers
+        );
+        for objects in &self.objects {
+            for compression in [false, true] {
+                let all = self.measure(*objects, compression, &["--tiles=5"])?;
+                let rings = self.measure(*objects, compression, &["--ring-every=5"])?;
+                println!(
+                    "{objects:>9} {:>8} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>10.0} {:>10.0} {:>8.2} {:>8.2}",
+                    if compression { "context" } else { "off" },
+                    all.cpu_share * 100.0,
+                    all.world_share * 100.0,
+                    rings.cpu_share * 100.0,
+                    rings.world_share * 100.0,
+                    all.bytes,
+                    rings.bytes,
+                    rings.cpu_share / all.cpu_share,
+                    rings.bytes / all.bytes,
+                );
+            }
+        }
+        Ok(true)
+    }
+
+    fn measure(&self, objects: u64, compression: bool, view: &[&str]) -> Result<Outcome> {
         let mut arguments = vec![format!("--objects={objects}")];
+        arguments.extend(view.iter().map(|flag| (*flag).to_owned()));
         arguments.extend(compression.then(|| "--compression".to_owned()));
         let target = Target::area(self.setup.server_core, &arguments)?;
         let mut generator = Generator::new(false)?;
@@ -178,6 +218,8 @@ impl PublicationHandler for Changes {
     }
 }
 
+const RINGS_HEADER: &str =
+    "  objects compress   cpu % world %   rings % world %      bytes      rings  cpu x   bytes x";
 const HEADER: &str = "  objects   bare %     raw %  world %  context %    changes  raw bytes  ctx bytes  raw/needs   CPU/bare  shards/bare";
 /// Runs the ticks of rooms.
 const WORLD_THREAD: &str = "fanwire-room";

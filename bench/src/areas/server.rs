@@ -3,7 +3,7 @@
 //! Uses `fanwire` as a library. Never: measures more than a program could.
 //! Changed here: what the world does; what is measured lives in `areas`.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use fanwire::room::{Grid, Objects, Place, Shape, View};
 use fanwire::room::{PlayerId, RoomContext, Simulation};
@@ -23,6 +23,12 @@ pub struct AreaServer {
     /// Compress publications in context.
     #[arg(long)]
     compression: bool,
+    /// Tiles in both directions that a viewer sees; an odd number.
+    #[arg(long, default_value_t = 3)]
+    tiles: u32,
+    /// Tiles around these are told in every such tick; 0 = viewers do not see them.
+    #[arg(long, default_value_t = 0)]
+    ring_every: u32,
 }
 
 impl AreaServer {
@@ -33,12 +39,17 @@ impl AreaServer {
     pub fn run(self) -> Result<()> {
         machine::raise_descriptor_limit();
         let mut config = local_config(self.compression);
-        config.channel.without_namespace.areas.tile_size = TILE_SIZE;
+        let every = Some(self.ring_every).filter(|every| *every > 0);
+        let rings: Vec<_> = every.into_iter().map(|every| format!("{TILE_SIZE}/{every}")).collect();
+        let areas = &mut config.channel.without_namespace.areas;
+        areas.tile_size = TILE_SIZE;
+        areas.rings.clone_from(&rings);
+        let grid = Grid::new(TILE_SIZE, 64).with_rings(&rings).context("rings of one tile")?;
         let rooms = Rooms::new(1);
         let server = Builder::new(config).rooms(&rooms).start_embedded()?;
         let ticks_per_second = NonZeroU32::new(TICKS_PER_SECOND).expect("not 0");
         let options = RoomOptions { ticks_per_second, ..RoomOptions::new(CHANNEL) };
-        rooms.open(options, World::new(self.objects))?;
+        rooms.open(options, World::new(grid, self.objects, self.tiles))?;
         println!("{}", server.address());
         std::io::stdin().read_to_end(&mut Vec::new())?;
         Ok(())
@@ -50,18 +61,21 @@ struct World {
     places: Vec<Place>,
     objects: Objects,
     random: Random,
+    /// Tiles in both directions that a viewer sees.
+    view_tiles: u32,
     /// The first input has come: all viewers are there.
     has_begun: bool,
 }
 
 impl World {
-    fn new(count: u64) -> Self {
+    fn new(grid: Grid, count: u64, view_tiles: u32) -> Self {
         let size = (count as f64 / OBJECTS_PER_TILE).sqrt().ceil() * f64::from(TILE_SIZE);
         let mut world = Self {
             size,
             places: Vec::new(),
-            objects: Objects::new(Grid::new(TILE_SIZE, 64)),
+            objects: Objects::new(grid),
             random: Random(1),
+            view_tiles,
             has_begun: false,
         };
         for id in 0..count {
@@ -85,13 +99,14 @@ impl World {
 }
 
 impl Simulation for World {
-    /// The viewers stand in the middles of tiles and see three tiles in both directions.
+    /// The viewers stand in the middles of tiles.
     fn join(&mut self, player: PlayerId, _: &str, _: &[u8], context: &mut RoomContext<'_>) {
         let tile = f64::from(TILE_SIZE);
         let mut middle = || (self.coordinate() / tile).floor() * tile + tile / 2.0;
         let x = middle();
         let y = middle();
-        let shape = Shape::Rectangle { width: 2.0 * tile, height: 2.0 * tile };
+        let size = f64::from(self.view_tiles - 1) * tile;
+        let shape = Shape::Rectangle { width: size, height: size };
         context.set_view(player, View { x, y, layer: 0, shape, margin: 0.0 });
     }
 

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::rings::Rings;
 use crate::{AreaError, Shape, View};
 
 /// A point of a world.
@@ -21,14 +22,17 @@ pub struct Tile {
     pub x: i32,
     pub y: i32,
     pub layer: i32,
+    /// Number of the ring around a view in which the tile is; 0 = it touches the view itself.
+    pub ring: u8,
 }
 
-/// The size of tiles, and how many of them a view may touch.
+/// The size of tiles, how many of them a view may touch, and the rings around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// Side of a tile, in the unit of the coordinates; at least 1.
     tile_size: u32,
     tiles_max: usize,
+    rings: Rings,
 }
 
 /// Tiles that entered or left the view of one viewer.
@@ -57,10 +61,27 @@ impl ViewChange {
     }
 }
 
+impl Tile {
+    /// Whether another tile is the same square of the world, in any ring.
+    pub(crate) fn is_at(self, other: Self) -> bool {
+        (self.x, self.y, self.layer) == (other.x, other.y, other.layer)
+    }
+}
+
 impl Grid {
     /// A grid with square tiles of this size, at least 1, and views of at most `tiles_max` tiles.
     pub fn new(tile_size: u32, tiles_max: usize) -> Self {
-        Self { tile_size: tile_size.max(1), tiles_max }
+        Self { tile_size: tile_size.max(1), tiles_max, rings: Rings::NONE }
+    }
+
+    /// The same grid with rings around each view, as texts `DISTANCE/UPDATES`: its tiles are told in every such update of objects.
+    /// `None` for more than [`RINGS_MAX`](crate::RINGS_MAX), from `1/2` on, of which each reaches farther and is slower than the one before.
+    pub fn with_rings(self, texts: &[impl AsRef<str>]) -> Option<Self> {
+        Some(Self { rings: Rings::parse(texts)?, ..self })
+    }
+
+    pub(crate) fn rings(&self) -> &Rings {
+        &self.rings
     }
 
     /// The tile of a place. A border belongs to the tile with the greater number.
@@ -69,28 +90,49 @@ impl Grid {
     /// [`AreaError::Place`].
     pub fn tile_of(&self, place: Place) -> Result<Tile, AreaError> {
         let number = |at| self.number(at).ok_or(AreaError::Place);
-        Ok(Tile { x: number(place.x)?, y: number(place.y)?, layer: place.layer })
+        Ok(Tile { x: number(place.x)?, y: number(place.y)?, layer: place.layer, ring: 0 })
     }
 
-    /// How the tiles of a viewer change: it enters every tile that the view touches, and leaves those that the view and its
-    /// margin do not touch.
+    /// How the tiles of a viewer change: it enters every tile that the view or a ring touches, and leaves those that they and the
+    /// margin do not touch. A tile that comes into another ring is left there and entered here.
     ///
     /// # Errors
     /// [`AreaError::View`], [`AreaError::TooManyTiles`].
     pub fn change(&self, view: &View, current: &[Tile]) -> Result<ViewChange, AreaError> {
-        let with_margin = self.range(view, view.margin)?;
-        if with_margin.tiles() > self.tiles_max as u64 {
+        let farthest = self.rings.distances().last().unwrap_or_default();
+        let all = self.range(view, farthest + view.margin)?;
+        if all.tiles() > self.tiles_max as u64 {
             return Err(AreaError::TooManyTiles);
         }
-        let inner = self.range(view, 0.0)?;
-        let touched = |tile: &Tile| self.touches(view, 0.0, *tile) && !current.contains(tile);
-        let entered = inner.iter(view.layer).filter(touched).collect();
-        let is_left = |tile: &&Tile| {
-            tile.layer != view.layer
-                || !with_margin.contains(**tile)
-                || !self.touches(view, view.margin, **tile)
+        let entered = all.iter(view.layer).filter_map(|tile| {
+            let held = current.iter().find(|held| held.is_at(tile)).map(|held| held.ring);
+            let ring = self.ring_of(view, tile, held)?;
+            (held != Some(ring)).then_some(Tile { ring, ..tile })
+        });
+        let is_left = |held: &&Tile| self.ring_of(view, **held, Some(held.ring)) != Some(held.ring);
+        let left = current.iter().filter(is_left).copied().collect();
+        Ok(ViewChange { entered: entered.collect(), left })
+    }
+
+    /// The ring of a tile. One that is held stays in its ring while that and the margin touch it, and no nearer ring does.
+    fn ring_of(&self, view: &View, tile: Tile, held: Option<u8>) -> Option<u8> {
+        let touched = self.nearest(view, 0.0, tile);
+        let held = held.filter(|held| touched.is_none_or(|touched| *held < touched));
+        let Some(held) = held else { return touched };
+        let within_margin = self.nearest(view, view.margin, tile)?;
+        if within_margin <= held { Some(held) } else { touched.or(Some(within_margin)) }
+    }
+
+    /// The nearest ring that touches a tile, with this margin around each ring.
+    fn nearest(&self, view: &View, margin: f64, tile: Tile) -> Option<u8> {
+        let reaches = |distance: f64| {
+            let range = self.range(view, distance + margin).ok();
+            tile.layer == view.layer
+                && range.is_some_and(|range| range.contains(tile))
+                && self.touches(view, distance + margin, tile)
         };
-        Ok(ViewChange { entered, left: current.iter().filter(is_left).copied().collect() })
+        let number = self.rings.distances().position(reaches)?;
+        u8::try_from(number).ok()
     }
 
     fn number(&self, at: f64) -> Option<i32> {
@@ -145,7 +187,7 @@ impl Range {
     fn iter(self, layer: i32) -> impl Iterator<Item = Tile> {
         let rows = self.y.0..=self.y.1;
         let columns = self.x.0..=self.x.1;
-        columns.flat_map(move |x| rows.clone().map(move |y| Tile { x, y, layer }))
+        columns.flat_map(move |x| rows.clone().map(move |y| Tile { x, y, layer, ring: 0 }))
     }
 }
 

@@ -7,9 +7,11 @@
 mod error;
 mod grid;
 mod objects;
+mod rings;
 mod view;
 
 pub use error::AreaError;
 pub use grid::{Grid, Place, Tile, ViewChange};
 pub use objects::{OBJECTS_PER_TILE_MAX, Objects};
+pub use rings::RINGS_MAX;
 pub use view::{Shape, View};

@@ -23,7 +23,8 @@ use crate::{AreaError, Grid, Place, Tile, ViewChange};
 /// - `{"left":["3,-2,0"]}`: the client no longer has these tiles, if it had them; it removes their objects.
 ///
 /// Texts of the second kind go to all viewers of a tile in the order of the ticks. Full texts and `left` go to a viewer whose view
-/// changed, after the texts of the tick, so that a viewer has exactly the objects of its tiles after each tick.
+/// changed, after the texts of the tick, so that a viewer has exactly the objects of its tiles after each tick. Of tiles in a ring it has
+/// them as they were when the ring was last told.
 ///
 /// A tick costs time for the objects that changed, and bytes for those in tiles that have viewers, however large the world is.
 #[derive(Clone, Debug)]
@@ -35,6 +36,20 @@ pub struct Objects {
     changed: Vec<u64>,
     /// Tile of each changed object after the last update; `None` for a new object.
     origins: HashMap<u64, Option<Tile>>,
+    updates: u64,
+    /// Changes that are told to viewers at a distance later, by ring.
+    rings: Vec<RingChanges>,
+}
+
+/// Changes since a ring was last told of some.
+#[derive(Clone, Debug, Default)]
+struct RingChanges {
+    /// It is told in every such update.
+    every: u64,
+    /// The objects in the order of their first change.
+    changed: Vec<u64>,
+    /// All tiles in which each of them was after an update: a viewer may have heard of it there, in a nearer ring.
+    origins: HashMap<u64, Vec<Tile>>,
 }
 
 #[derive(Clone, Debug)]
@@ -66,11 +81,13 @@ impl Objects {
     /// No objects, in a world with these tiles.
     pub fn new(grid: Grid) -> Self {
         Self {
-            grid,
             objects: Default::default(),
             tiles: Default::default(),
             changed: Default::default(),
             origins: Default::default(),
+            updates: 0,
+            rings: grid.rings().paces().map(RingChanges::every).collect(),
+            grid,
         }
     }
 
@@ -109,26 +126,25 @@ impl Objects {
     }
 
     /// The texts of the tiles that changed since the last call and have viewers, each for the viewers of its tile; in the order of
-    /// tiles.
+    /// tiles. A tile in a ring has one in every nth call only.
     pub fn update(&mut self, has_viewers: impl Fn(Tile) -> bool) -> Vec<(Tile, Bytes)> {
-        let mut texts = HashMap::<Tile, TileText>::new();
+        self.updates += 1;
+        let mut texts = Texts { texts: HashMap::new(), has_viewers, ring: 0 };
         for id in self.changed.drain(..) {
-            let origin = self.origins.remove(&id).flatten().filter(|tile| has_viewers(*tile));
-            let now = self.objects.get(&id);
-            match (origin, now) {
-                (Some(origin), Some(now)) if origin != now.tile => {
-                    let moved = &mut texts.entry(origin).or_default().moved;
-                    member(moved, id, &format!("\"{}\"", now.tile));
+            let origin = self.origins.remove(&id).flatten();
+            texts.tell(id, origin.as_slice(), self.objects.get(&id));
+            self.rings.iter_mut().for_each(|ring| ring.add(id, origin));
+        }
+        for (number, ring) in (1..).zip(&mut self.rings) {
+            if self.updates.is_multiple_of(ring.every) {
+                texts.ring = number;
+                for id in ring.changed.drain(..) {
+                    let origins = ring.origins.remove(&id).unwrap_or_default();
+                    texts.tell(id, &origins, self.objects.get(&id));
                 }
-                (Some(origin), None) => element(&mut texts.entry(origin).or_default().removed, id),
-                _ => {}
-            }
-            if let Some(now) = now.filter(|now| has_viewers(now.tile)) {
-                let set = &mut texts.entry(now.tile).or_default().set;
-                member(set, id, &String::from_utf8_lossy(&now.state));
             }
         }
-        let finished = texts.into_iter().map(|(tile, text)| (tile, text.finish(tile)));
+        let finished = texts.texts.into_iter().map(|(tile, text)| (tile, text.finish(tile)));
         let mut texts: Vec<_> = finished.collect();
         texts.sort_unstable_by_key(|(tile, _)| *tile);
         texts
@@ -137,6 +153,7 @@ impl Objects {
     /// The text with all objects of a tile as of now, for a viewer that enters it. Made once until something changes. Call it after
     /// [`update`](Self::update).
     pub fn full(&mut self, tile: Tile) -> Bytes {
+        let tile = Tile { ring: 0, ..tile };
         let Self { objects, tiles, .. } = self;
         let make = |ids: &BTreeSet<u64>| {
             let mut set = String::new();
@@ -154,8 +171,10 @@ impl Objects {
     /// The texts for a viewer whose view changed: what it left, then the full text of each tile that it entered.
     pub fn change_of_view(&mut self, change: &ViewChange) -> Vec<Bytes> {
         let mut texts = Vec::with_capacity(change.entered.len() + 1);
-        if !change.left.is_empty() {
-            let left: Vec<_> = change.left.iter().map(|tile| format!("\"{tile}\"")).collect();
+        let is_entered = |left: &Tile| change.entered.iter().any(|tile| tile.is_at(*left));
+        let left = change.left.iter().filter(|left| !is_entered(left));
+        let left: Vec<_> = left.map(|tile| format!("\"{tile}\"")).collect();
+        if !left.is_empty() {
             texts.push(format!(r#"{{"left":[{}]}}"#, left.join(",")).into());
         }
         texts.extend(change.entered.iter().map(|tile| self.full(*tile)));
@@ -190,6 +209,56 @@ impl Objects {
 
     fn forget_full(&mut self, tile: Tile) {
         self.tiles.entry(tile).or_default().full = None;
+    }
+}
+
+impl RingChanges {
+    fn every(updates: u32) -> Self {
+        Self { every: updates.into(), ..Self::default() }
+    }
+
+    /// Adds a change of an object, which was in `origin` after the update before.
+    fn add(&mut self, id: u64, origin: Option<Tile>) {
+        let changed = &mut self.changed;
+        let origins = self.origins.entry(id).or_insert_with(|| {
+            changed.push(id);
+            Vec::new()
+        });
+        let new = origin.filter(|origin| !origins.contains(origin));
+        origins.extend(new);
+    }
+}
+
+/// The texts of one update.
+struct Texts<V> {
+    texts: HashMap<Tile, TileText>,
+    has_viewers: V,
+    /// The ring whose viewers are told now.
+    ring: u8,
+}
+
+impl<V: Fn(Tile) -> bool> Texts<V> {
+    /// Tells the viewers of the tiles where an object was, and of the one where it is.
+    fn tell(&mut self, id: u64, origins: &[Tile], now: Option<&PlacedObject>) {
+        let now_in = now.map(|now| now.tile);
+        for origin in origins.iter().filter(|origin| Some(**origin) != now_in) {
+            let Some(text) = self.text(*origin) else { continue };
+            match now_in {
+                Some(now_in) => member(&mut text.moved, id, &format!("\"{now_in}\"")),
+                None => element(&mut text.removed, id),
+            }
+        }
+        if let Some(now) = now
+            && let Some(text) = self.text(now.tile)
+        {
+            member(&mut text.set, id, &String::from_utf8_lossy(&now.state));
+        }
+    }
+
+    /// The text of a tile, if it has viewers.
+    fn text(&mut self, tile: Tile) -> Option<&mut TileText> {
+        let tile = Tile { ring: self.ring, ..tile };
+        (self.has_viewers)(tile).then(|| self.texts.entry(tile).or_default())
     }
 }
 

@@ -221,6 +221,8 @@ pub(crate) struct TileRecord {
     pub(crate) y: i32,
     #[prost(sint32, tag = "3")]
     pub(crate) layer: i32,
+    #[prost(uint32, tag = "4")]
+    pub(crate) ring: u32,
 }
 
 /// Nanoseconds until the buckets of the session are full.

@@ -5,9 +5,12 @@
 
 use fanwire_area::Tile;
 
-/// The name of a tile's channel.
+/// The name of a tile's channel; a tile in a ring has a channel for the viewers at that distance.
 pub fn tile_channel(channel: &str, tile: Tile) -> String {
-    format!("{channel}{MARK}{tile}")
+    match tile.ring {
+        0 => format!("{channel}{MARK}{tile}"),
+        ring => format!("{channel}{MARK}{tile};{ring}"),
+    }
 }
 
 /// The channel that clients know: the same one, except for a tile.

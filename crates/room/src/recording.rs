@@ -36,7 +36,7 @@ pub enum RecordingError {
 }
 
 /// The first bytes of a recording; the last one is the version of the format.
-pub const MAGIC: &[u8; 8] = b"FWROOM\0\x01";
+pub const MAGIC: &[u8; 8] = b"FWROOM\0\x02";
 
 impl RecordingWriter {
     /// A recording of a room whose ticks advance by `duration`.
@@ -187,15 +187,26 @@ fn read_command(body: &mut &[u8]) -> Option<RoomCommand> {
 
 fn tiles(tiles: &[Tile], out: &mut Vec<u8>) {
     number(tiles.len() as u64, out);
-    for part in tiles.iter().flat_map(|tile| [tile.x, tile.y, tile.layer]) {
-        out.extend_from_slice(&part.to_le_bytes());
+    for tile in tiles {
+        for part in [tile.x, tile.y, tile.layer] {
+            out.extend_from_slice(&part.to_le_bytes());
+        }
+        out.push(tile.ring);
     }
 }
 
 fn read_tiles(body: &mut &[u8]) -> Option<Vec<Tile>> {
     let count = read_number(body)?;
+    (0..count).map(|_| read_tile(body)).collect()
+}
+
+fn read_tile(body: &mut &[u8]) -> Option<Tile> {
     let mut part = || take::<4>(body).map(i32::from_le_bytes);
-    (0..count).map(|_| Some(Tile { x: part()?, y: part()?, layer: part()? })).collect()
+    let x = part()?;
+    let y = part()?;
+    let layer = part()?;
+    let [ring] = take::<1>(body)?;
+    Some(Tile { x, y, layer, ring })
 }
 
 fn number(mut value: u64, out: &mut Vec<u8>) {

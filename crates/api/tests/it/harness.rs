@@ -248,7 +248,7 @@ pub(crate) fn node_options() -> Options {
         },
         Namespace { presence: true, ..namespace("here", DataFormat::Unset) },
         Namespace {
-            areas: AreaOptions { tile_size: 10, tiles_max: 9 },
+            areas: AreaOptions { tile_size: 10, tiles_max: 9, rings: Vec::new() },
             ..namespace("world", DataFormat::Unset)
         },
         Namespace { allow_positioning: true, ..namespace("stream", DataFormat::Unset) },

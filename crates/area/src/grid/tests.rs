@@ -8,11 +8,13 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::RINGS_MAX;
+use crate::rings::Ring;
 
-const GRID: Grid = Grid { tile_size: 10, tiles_max: 100 };
+const GRID: Grid = Grid { tile_size: 10, tiles_max: 100, rings: Rings::NONE };
 
 fn tile(x: i32, y: i32) -> Tile {
-    Tile { x, y, layer: 0 }
+    Tile { x, y, layer: 0, ring: 0 }
 }
 
 fn circle(x: f64, y: f64, radius: f64, margin: f64) -> View {
@@ -75,6 +77,43 @@ fn a_walker_on_a_border_does_not_flap() {
 }
 
 #[test]
+fn rings_are_read_from_texts() {
+    let two = [Ring { distance: 10, every: 2 }, Ring { distance: 30, every: 10 }];
+    assert_eq!(Rings::parse(&["10/2", "30/10"]), Rings::new(&two));
+    assert_eq!(Rings::parse(&[""; 0]), Some(Rings::NONE));
+    for wrong in ["", "10", "10/", "/2", "0/2", "10/1", "10/x", "10/2/3", "-10/2"] {
+        assert_eq!(Rings::parse(&[wrong]), None, "{wrong}");
+    }
+    assert_eq!(Rings::parse(&["10/2", "10/3"]), None, "not farther");
+    assert_eq!(Rings::parse(&["10/2", "20/2"]), None, "not slower");
+    let many: Vec<_> = (1..=RINGS_MAX + 1).map(|n| format!("{}/{}", n, n + 1)).collect();
+    assert_eq!(Rings::parse(&many), None, "too many");
+}
+
+#[test]
+fn tiles_around_a_view_are_in_rings_and_change_them_beyond_the_margin() {
+    let grid = Grid::new(10, 121).with_rings(&["10/5", "30/20"]).expect("two rings");
+    let mut tiles = Vec::new();
+    let mut ring_of = |x: f64, column: i32| {
+        let change = grid.change(&circle(x, 5.0, 1.0, 3.0), &tiles).expect("a view");
+        tiles.retain(|tile| !change.left.contains(tile));
+        tiles.extend(change.entered);
+        tiles.iter().find(|held| held.is_at(tile(column, 0))).map(|held| held.ring)
+    };
+    let rings = [0, 1, 2, 3, 4].map(|column| ring_of(5.0, column));
+    assert_eq!(rings, [Some(0), Some(1), Some(2), Some(2), None]);
+    assert_eq!(ring_of(9.5, 1), Some(0), "it is touched");
+    assert_eq!(ring_of(7.0, 1), Some(0), "it is within the margin");
+    assert_eq!(ring_of(5.0, 1), Some(1));
+    assert_eq!(ring_of(-3.0, 1), Some(1), "it is within the margin of its ring");
+    assert_eq!(ring_of(-5.0, 1), Some(2));
+    assert_eq!(ring_of(-25.0, 1), None);
+    assert_eq!(ring_of(5.0, 0), Some(0), "a jump");
+    let wide = grid.change(&circle(5.0, 5.0, 30.0, 0.0), &[]);
+    assert_eq!(wide, Err(AreaError::TooManyTiles), "rings count");
+}
+
+#[test]
 fn views_are_read_from_data() {
     let view = View::in_data(br#"{"view":{"x":1,"y":2.5,"radius":3,"margin":4}}"#);
     assert_eq!(view, Ok(Some(circle(1.0, 2.5, 3.0, 4.0))));
@@ -124,7 +163,7 @@ proptest! {
             // Distances from the centre to every tile, by the nearest of its points.
             for column in -10..10 {
                 for row in -10..10 {
-                    let tile = Tile { x: column, y: row, layer };
+                    let tile = Tile { x: column, y: row, layer, ring: 0 };
                     let nearest = |centre: f64, number: i32| {
                         (f64::from(number) * 10.0 - centre).max(0.0).max(centre - f64::from(number + 1) * 10.0)
                     };

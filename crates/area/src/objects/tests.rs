@@ -12,6 +12,9 @@ use super::*;
 use crate::{Shape, View};
 
 const GRID_10: fn() -> Grid = || Grid::new(10, 64);
+/// All of its rings are told in every sixth update.
+const GRID_WITH_RINGS: fn() -> Grid =
+    || Grid::new(10, 256).with_rings(&["8/2", "20/3"]).expect("two rings");
 
 fn at(x: f64, y: f64) -> Place {
     Place { x, y, layer: 0 }
@@ -30,7 +33,7 @@ fn the_texts_of_entering_changing_moving_and_leaving() {
     let both = r#"{"7":{"x":1},"8":2}"#;
     assert_eq!(texts(&mut objects), [format!(r#"{{"tile":"0,0,0","set":{both}}}"#)]);
     assert_eq!(texts(&mut objects), Vec::<String>::new());
-    let tile = Tile { x: 0, y: 0, layer: 0 };
+    let tile = Tile { x: 0, y: 0, layer: 0, ring: 0 };
     let full = objects.full(tile);
     assert_eq!(full, format!(r#"{{"tile":"0,0,0","full":true,"set":{both}}}"#));
     assert_eq!(objects.full(tile).as_ptr(), full.as_ptr(), "made once");
@@ -51,6 +54,30 @@ fn the_texts_of_entering_changing_moving_and_leaving() {
 }
 
 #[test]
+fn a_ring_is_told_of_all_tiles_between_its_updates() {
+    let grid = Grid::new(10, 64).with_rings(&["10/3"]).expect("a ring");
+    let mut objects = Objects::new(grid);
+    let mut told = |x: f64| {
+        objects.put(7, at(x, 1.0), x.to_string()).expect("a place");
+        let texts = objects.update(|tile| tile.ring == 1).into_iter();
+        texts.map(|(_, text)| String::from_utf8(text.to_vec()).expect("text")).collect::<Vec<_>>()
+    };
+    let nothing = Vec::<String>::new();
+    assert_eq!([told(1.0), told(11.0)], [nothing.clone(), nothing.clone()]);
+    let expected = [
+        r#"{"tile":"0,0,0","moved":{"7":"2,0,0"}}"#,
+        r#"{"tile":"1,0,0","moved":{"7":"2,0,0"}}"#,
+        r#"{"tile":"2,0,0","set":{"7":21}}"#,
+    ];
+    assert_eq!(told(21.0), expected, "a viewer may have heard of it in each");
+    assert_eq!([told(22.0), told(1.0)], [nothing.clone(), nothing]);
+    assert_eq!(
+        told(23.0),
+        [r#"{"tile":"0,0,0","moved":{"7":"2,0,0"}}"#, r#"{"tile":"2,0,0","set":{"7":23}}"#]
+    );
+}
+
+#[test]
 fn a_full_tile_and_impossible_places_refuse_one_object_only() {
     let mut objects = Objects::new(GRID_10());
     for id in 0..OBJECTS_PER_TILE_MAX as u64 {
@@ -62,7 +89,7 @@ fn a_full_tile_and_impossible_places_refuse_one_object_only() {
     assert_eq!(objects.put(1_000_000, at(f64::NAN, 1.0), "2"), Err(AreaError::Place));
     objects.put(5, at(1.0, 2.0), "2").expect("it is in the tile already");
     objects.update(|_| true);
-    let tile = Tile { x: 1, y: 0, layer: 0 };
+    let tile = Tile { x: 1, y: 0, layer: 0, ring: 0 };
     assert_eq!(objects.full(tile), r#"{"tile":"1,0,0","full":true,"set":{"1000000":1}}"#);
     assert_eq!(objects.len(), OBJECTS_PER_TILE_MAX + 1);
 }
@@ -112,8 +139,8 @@ impl Client {
     }
 }
 
-#[derive(Default)]
 struct Viewer {
+    grid: Grid,
     client: Client,
     /// Tiles whose texts the viewer receives.
     tiles: Vec<Tile>,
@@ -143,9 +170,14 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Viewer {
+    fn new(grid: Grid) -> Self {
+        let change = ViewChange::default();
+        Self { grid, client: Client::default(), tiles: Vec::new(), change }
+    }
+
     fn look(&mut self, x: f64, y: f64, radius: f64) {
         let view = View { x, y, layer: 0, shape: Shape::Circle { radius }, margin: 5.0 };
-        let change = GRID_10().change(&view, &self.tiles).expect("a small view");
+        let change = self.grid.change(&view, &self.tiles).expect("a small view");
         self.tiles.retain(|tile| !change.left.contains(tile));
         self.tiles.extend(&change.entered);
         self.change.follow(change);
@@ -172,10 +204,14 @@ fn tick(objects: &mut Objects, viewers: &mut [Viewer], look: Option<(usize, f64,
 
 proptest! {
     #[test]
-    fn each_viewer_has_the_objects_of_its_tiles(steps in prop::collection::vec(step(), 1..150)) {
-        let mut objects = Objects::new(GRID_10());
+    fn each_viewer_has_the_objects_of_its_tiles(
+        steps in prop::collection::vec(step(), 1..150),
+        has_rings in any::<bool>(),
+    ) {
+        let grid = if has_rings { GRID_WITH_RINGS() } else { GRID_10() };
+        let mut objects = Objects::new(grid);
         let mut model: BTreeMap<u64, (i64, Place)> = BTreeMap::new();
-        let mut viewers: [Viewer; 3] = Default::default();
+        let mut viewers = [(); 3].map(|()| Viewer::new(grid));
         for (number, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Put(id, x, y) => {
@@ -195,14 +231,21 @@ proptest! {
             if !matches!(step, Step::Tick) {
                 continue;
             }
+            let tells_all = !has_rings || objects.updates.is_multiple_of(6);
             for viewer in &viewers {
+                let is_told = |name: &str| {
+                    let tile = viewer.tiles.iter().find(|tile| tile.to_string() == name);
+                    tile.is_some_and(|tile| tells_all || tile.ring == 0)
+                };
                 let expected: BTreeMap<u64, (i64, String)> = model
                     .iter()
-                    .map(|(id, (state, place))| (*id, *state, GRID_10().tile_of(*place).expect("a place")))
-                    .filter(|(_, _, tile)| viewer.tiles.contains(tile))
+                    .map(|(id, (state, place))| (*id, *state, grid.tile_of(*place).expect("a place")))
                     .map(|(id, state, tile)| (id, (state, tile.to_string())))
+                    .filter(|(_, (_, tile))| is_told(tile))
                     .collect();
-                prop_assert_eq!(&viewer.client.objects, &expected);
+                let mut known = viewer.client.objects.clone();
+                known.retain(|_, (_, tile)| tells_all || is_told(tile));
+                prop_assert_eq!(known, expected);
             }
         }
     }

@@ -110,6 +110,7 @@ fn every_key_of_a_member_is_a_field_of_the_same_name_or_of_a_group_with_it() {
         ("batch_flush_latest", "delivery.batch.flush_latest"),
         ("area_tile_size", "areas.tile_size"),
         ("area_tiles_max", "areas.tiles_max"),
+        ("area_rings", "areas.rings"),
         ("type", "kind"),
         ("nats_jetstream.deliver_policy", "nats_jetstream.deliver_all"),
     ];

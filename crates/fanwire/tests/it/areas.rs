@@ -26,9 +26,11 @@ const OBJECTS: u64 = 60;
 const VIEWERS: usize = 100;
 const TICKS: u64 = 200;
 const TILE: u32 = 10;
+const TILES_MAX: usize = 100;
+const RINGS: [&str; 1] = ["8/2"];
 
 fn grid() -> Grid {
-    Grid::new(TILE, 64)
+    Grid::new(TILE, TILES_MAX).with_rings(&RINGS).expect("a ring")
 }
 
 /// Where everything is at the end.
@@ -209,7 +211,11 @@ fn a_hundred_viewers_have_the_objects_in_their_views() {
     config.client.insecure = true;
     config.shards = 2;
     config.shutdown.timeout = Duration::from_millis(500); // some clients do not answer the close
-    config.channel.without_namespace.areas = AreaOptions { tile_size: TILE, tiles_max: 64 };
+    config.channel.without_namespace.areas = AreaOptions {
+        tile_size: TILE,
+        tiles_max: TILES_MAX,
+        rings: RINGS.map(str::to_owned).into(),
+    };
     let server = Builder::new(config).rooms(&rooms).start_embedded().expect("a free port is free");
     let server = Arc::new(server);
     let seen = Runtime::new().expect("a runtime").block_on(async {

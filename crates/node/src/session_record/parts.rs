@@ -195,15 +195,15 @@ impl PositionRecord {
 
 impl From<&Tile> for TileRecord {
     fn from(tile: &Tile) -> Self {
-        let Tile { x, y, layer } = *tile;
-        Self { x, y, layer }
+        let Tile { x, y, layer, ring } = *tile;
+        Self { x, y, layer, ring: ring.into() }
     }
 }
 
 impl From<&TileRecord> for Tile {
     fn from(record: &TileRecord) -> Self {
-        let TileRecord { x, y, layer } = *record;
-        Self { x, y, layer }
+        let TileRecord { x, y, layer, ring } = *record;
+        Self { x, y, layer, ring: ring.try_into().unwrap_or_default() }
     }
 }
 

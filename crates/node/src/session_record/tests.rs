@@ -53,7 +53,7 @@ fn rate(namespace: &str, is_of_subscribes: bool) -> NamespaceRateRecord {
 }
 
 fn tile(x: i32) -> TileRecord {
-    TileRecord { x, y: 2, layer: 1 }
+    TileRecord { x, y: 2, layer: 1, ring: 3 }
 }
 
 /// A value of a field, set in a record.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use fanwire_broker::{ClientId, PublishOptions};
 use fanwire_node::Options;
-use fanwire_node::area::{Grid, Place, Shape, View};
+use fanwire_node::area::{Grid, Place, Shape, Tile, View};
 use fanwire_node::options::AreaOptions;
 use fanwire_protocol::{ErrorCode, Publication};
 use proptest::prelude::*;
@@ -17,7 +17,8 @@ use crate::world::{World, options};
 /// Tiles of 10, views of at most 16 of them.
 fn spatial() -> Options {
     options(|options| {
-        options.channel.without_namespace.areas = AreaOptions { tile_size: 10, tiles_max: 16 };
+        options.channel.without_namespace.areas =
+            AreaOptions { tile_size: 10, tiles_max: 16, rings: Vec::new() };
     })
 }
 
@@ -73,6 +74,30 @@ fn a_viewer_receives_what_is_published_in_its_tiles_and_everything_without_a_pla
     );
     let channels = world.node.list_channels("", world.now).wait().expect("channels");
     assert_eq!(channels.into_keys().collect::<Vec<_>>(), ["a"], "tiles are not shown");
+}
+
+#[test]
+fn a_place_in_a_ring_is_not_in_the_view_and_its_tile_has_a_channel_of_its_own() {
+    let mut options = spatial();
+    options.channel.without_namespace.areas.rings = vec!["10/5".to_owned()];
+    let mut world = World::new(options);
+    world.play(ADA);
+    publish_at(&mut world, 5.0, "1").expect("a place");
+    publish_at(&mut world, 12.0, "2").expect("a place");
+    let publish_in_ring = |x: i32, data: &'static str| {
+        let publication = Publication { data: data.into(), ..Publication::default() };
+        let tile = Tile { x, y: 0, layer: 0, ring: 1 };
+        let now = world.now;
+        let channels = world.node.channels();
+        channels.publish_in(tile, "a", publication, PublishOptions::default(), now).wait()
+    };
+    publish_in_ring(0, "3").expect("a tile");
+    publish_in_ring(1, "4").expect("a tile");
+    world.settle();
+    world.play(
+        r#"ada < {"push":{"channel":"a","pub":{"data":1}}}
+           ada < {"push":{"channel":"a","pub":{"data":4}}}"#,
+    );
 }
 
 #[test]

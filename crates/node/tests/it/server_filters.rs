@@ -318,7 +318,8 @@ fn a_hook_sets_a_filter_and_its_refresh_replaces_it() {
 #[test]
 fn a_view_of_tiles_has_the_filter_of_its_channel() {
     let mut world = connected(guarded(|options| {
-        options.channel.without_namespace.areas = AreaOptions { tile_size: 10, tiles_max: 16 };
+        options.channel.without_namespace.areas =
+            AreaOptions { tile_size: 10, tiles_max: 16, rings: Vec::new() };
     }));
     world.play(&format!(
         r#"ada > {{"id":2,"subscribe":{{"channel":"a","token":"{}","data":{{"view":{{"x":5,"y":5,"radius":1}}}}}}}}

@@ -3,6 +3,7 @@
 //! May use: regex. Runs at start and reload only, so it may allocate.
 //! Changed here: limits of names, patterns and boundaries; `channel.rs` applies them to a channel name.
 
+use fanwire_area::{Grid, RINGS_MAX};
 use fanwire_auth::{OptionsError, compile};
 use fanwire_broker::DeliveryClass;
 use hashbrown::{HashMap, HashSet};
@@ -193,6 +194,13 @@ fn check_areas(namespace: &Namespace, prefix_key: &str) -> Result<(), OptionsErr
     if areas.tiles_max == 0 {
         let key = format!("{prefix_key}.area_tiles_max");
         return Err(OptionsError::value(key, 0, "at least 1"));
+    }
+    if Grid::new(areas.tile_size, areas.tiles_max).with_rings(&areas.rings).is_none() {
+        let key = format!("{prefix_key}.area_rings");
+        let expected = format!(
+            "at most {RINGS_MAX} texts DISTANCE/UPDATES such as 200/5, from 1/2 on, each farther and slower than the one before"
+        );
+        return Err(OptionsError::value(key, areas.rings.join(", "), expected));
     }
     let needs_all = namespace.promises_every_publication()
         || namespace.force_recovery

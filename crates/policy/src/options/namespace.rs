@@ -174,8 +174,9 @@ impl Namespace {
 
     /// The tiles of its channels, if they have places.
     pub fn grid(&self) -> Option<Grid> {
-        let AreaOptions { tile_size, tiles_max } = self.areas;
-        (tile_size > 0).then(|| Grid::new(tile_size, tiles_max))
+        let AreaOptions { tile_size, tiles_max, rings } = &self.areas;
+        let grid = Grid::new(*tile_size, *tiles_max);
+        (*tile_size > 0).then(|| grid.with_rings(rings).unwrap_or(grid))
     }
 
     /// How long publications are kept. Complete in a namespace from [`crate::channel::ChannelRules::resolve`].

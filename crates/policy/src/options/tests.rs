@@ -222,6 +222,17 @@ fn rates_that_cannot_be_kept_are_refused_by_name() {
         error(|options| options.channel.without_namespace.subscribe_rate = rate(1, 0)),
         "channel.without_namespace.subscribe_rate_interval is \"0ns\", expected at least 1s"
     );
+    let of_users = |options: &mut Options| {
+        options.channel.without_namespace.limits.user_publish.interval = Duration::ZERO;
+    };
+    assert_eq!(
+        error(of_users),
+        "channel.without_namespace.limits.user_publish.interval is \"0ns\", expected at least 1s"
+    );
+    let rings = |options: &mut Options| {
+        options.channel.without_namespace.areas.rings = vec!["20/5".into(), "10/9".into()];
+    };
+    assert!(error(rings).starts_with("channel.without_namespace.area_rings is \"20/5, 10/9\", "));
 }
 
 #[test]

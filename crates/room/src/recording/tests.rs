@@ -83,7 +83,12 @@ fn random_change(random: &mut Random) -> ViewChange {
     let mut tiles = || -> Vec<_> {
         let part = |random: &mut Random| random.below(1 << 32) as i32;
         (0..random.below(3))
-            .map(|_| Tile { x: part(random), y: part(random), layer: part(random) })
+            .map(|_| Tile {
+                x: part(random),
+                y: part(random),
+                layer: part(random),
+                ring: random.below(4) as u8,
+            })
             .collect()
     };
     ViewChange { entered: tiles(), left: tiles() }
@@ -140,7 +145,7 @@ fn a_recording_of_nothing_and_other_bytes() {
     recorder.finish(0);
     let log = recorder.take();
     assert_eq!(replay(&log, Checksums::default(), |_, _| {}).expect("a log").ticks(), 0);
-    for wrong in [&b""[..], b"FWROOM", b"FWROOM\0\x02\0\0\0\0\0\0\0\0", b"{}"] {
+    for wrong in [&b""[..], b"FWROOM", b"FWROOM\0\x01\0\0\0\0\0\0\0\0", b"{}"] {
         let result = replay(wrong, Checksums::default(), |_, _| {});
         assert_eq!(result.err(), Some(RecordingError::NotARecording));
     }
