@@ -13,7 +13,7 @@ use std::{
 
 use fanwire_broker::Answer;
 use fanwire_cluster::ConnectionSelector;
-use fanwire_metrics::RoomTotals;
+use fanwire_metrics::{RoomTotals, TickTimes};
 use fanwire_node::{
     Node,
     hooks::{ClientReport, Hook, Hooks as NodeHooks, PublishEvent, PublishGrant, Rejection},
@@ -73,6 +73,8 @@ struct RoomTable {
     pool: Pool,
     /// Counts of the rooms that have ended.
     ended: Mutex<RoomStats>,
+    /// Times of ticks by kind of room, at most [`KINDS_MAX`] and one more.
+    tick_times: Mutex<Vec<Arc<TickTimes>>>,
     /// The node's hooks refer to these rooms.
     node: OnceLock<Weak<Node>>,
 }
@@ -87,6 +89,8 @@ pub struct RoomOptions {
     pub inputs: InputLimits,
     /// Keep a recording, for [`Rooms::take_recording`].
     pub records: bool,
+    /// Label of the times of its ticks in metrics; "" by default. At most 16 kinds have one, further ones share `other`.
+    pub kind: String,
 }
 
 /// Why a room was not opened, by [`Rooms::open`].
@@ -107,6 +111,7 @@ impl RoomOptions {
             overrun: Overrun::Skip,
             inputs: InputLimits::default(),
             records: false,
+            kind: String::new(),
         }
     }
 }
@@ -116,7 +121,7 @@ impl Rooms {
     pub fn new(threads: usize) -> Self {
         let (rooms, ended, node) = Default::default();
         let pool = Pool::start(threads.max(1));
-        Self(Arc::new(RoomTable { rooms, pool, ended, node }))
+        Self(Arc::new(RoomTable { rooms, pool, ended, tick_times: Mutex::default(), node }))
     }
 
     /// Opens a room. Its first tick is due after one period.
@@ -133,7 +138,8 @@ impl Rooms {
         if rooms.contains_key(&channel) {
             return Err(RoomError::Exists);
         }
-        let state = Arc::new(RoomState::new::<S>(&options));
+        let times_of_kind = self.0.times_of(&options.kind);
+        let state = Arc::new(RoomState::new::<S>(&options, times_of_kind));
         rooms.insert(channel, Arc::clone(&state));
         drop(rooms);
         let shared = Arc::downgrade(&self.0);
@@ -157,7 +163,7 @@ impl Rooms {
         let rooms: Vec<_> = self.0.rooms.read().values().map(Arc::clone).collect();
         let mut stats = *self.0.ended.lock();
         rooms.iter().for_each(|room| stats.add(&room.stats()));
-        let tick_times = self.0.pool.tick_times().to_vec();
+        let tick_times = self.0.tick_times.lock().clone();
         RoomTotals {
             rooms: rooms.len(),
             players: stats.players,
@@ -219,6 +225,22 @@ impl RoomTable {
         self.rooms.read().get(channel).map(Arc::clone)
     }
 
+    /// The times of ticks of a kind of room.
+    fn times_of(&self, kind: &str) -> Arc<TickTimes> {
+        let mut all = self.tick_times.lock();
+        let find =
+            |all: &[Arc<TickTimes>], kind| all.iter().find(|one| one.kind() == kind).cloned();
+        if let Some(known) = find(&all, kind) {
+            return known;
+        }
+        let label = if all.len() < KINDS_MAX { kind } else { OTHER_KIND };
+        find(&all, label).unwrap_or_else(|| {
+            let times = Arc::new(TickTimes::new(label));
+            all.push(Arc::clone(&times));
+            times
+        })
+    }
+
     fn node(&self) -> Option<Arc<Node>> {
         self.node.get().and_then(Weak::upgrade)
     }
@@ -258,6 +280,10 @@ impl RoomTable {
         }
     }
 }
+
+/// Kinds of rooms with a label of their own.
+const KINDS_MAX: usize = 16;
+const OTHER_KIND: &str = "other";
 
 /// The code that the client gets for a refused input.
 fn code_of(error: RoomCommandError) -> ErrorCode {

@@ -38,7 +38,7 @@ use parking_lot::Mutex;
 
 pub use self::reloads::Reloads;
 pub use self::requests::{HandlerId, RequestCounts};
-pub use self::rooms::RoomTotals;
+pub use self::rooms::{RoomTotals, TickTimes};
 pub use self::snapshots::SnapshotReadings;
 
 /// All metrics of a server.

@@ -1,11 +1,12 @@
 //! The metrics of rooms: players, ticks and their times, late ticks, inputs and messages of all rooms together.
 //! In: the totals of rooms → out: rows for the writer; none for a server without rooms.
-//! Uses the writer and the sum of histograms; no metric is per room, so the number of series stays bounded.
+//! Uses the writer and the sum of histograms; labels are kinds of rooms, so the number of series stays bounded.
 //! Changed here: names and help. `Rooms::stats` has the figures of one room.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use fanwire_telemetry::{CallHistogram, MetricsWriter};
+use parking_lot::Mutex;
 
 use super::shard::{HistogramSum, histogram};
 
@@ -22,8 +23,29 @@ pub struct RoomTotals {
     pub messages: u64,
     pub bytes: u64,
     pub failed_outputs: u64,
-    /// Times of ticks by thread.
-    pub tick_times: Vec<Arc<CallHistogram>>,
+    /// Times of ticks by kind of room.
+    pub tick_times: Vec<Arc<TickTimes>>,
+}
+
+/// The times of ticks of one kind of room, whose rooms may run on several threads.
+pub struct TickTimes {
+    kind: String,
+    times: Mutex<CallHistogram>,
+}
+
+impl TickTimes {
+    pub fn new(kind: impl Into<String>) -> Self {
+        Self { kind: kind.into(), times: Mutex::default() }
+    }
+
+    /// The label.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    pub fn observe(&self, duration: Duration) {
+        self.times.lock().observe(duration);
+    }
 }
 
 pub(super) fn write(totals: &RoomTotals, writer: &mut impl MetricsWriter) {
@@ -50,7 +72,11 @@ pub(super) fn write(totals: &RoomTotals, writer: &mut impl MetricsWriter) {
     for (name, help, count) in counts {
         writer.counter(name, help, count);
     }
-    let sum = HistogramSum::of(totals.tick_times.iter().map(Arc::as_ref));
+    let row = |of_kind: &Arc<TickTimes>| {
+        let sum = HistogramSum::of([&*of_kind.times.lock()].into_iter());
+        ([("kind", of_kind.kind.clone())], sum)
+    };
+    let rows: Vec<_> = totals.tick_times.iter().map(row).collect();
     let help = "From the commands of a tick to the publication of its last message";
-    histogram(writer, "room_tick_duration_seconds", help, &[([], sum)]);
+    histogram(writer, "room_tick_duration_seconds", help, &rows);
 }

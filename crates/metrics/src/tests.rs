@@ -67,7 +67,7 @@ fn two_rooms() -> RoomTotals {
         messages: 60,
         bytes: 600,
         failed_outputs: 0,
-        tick_times: vec![Arc::default(), Arc::default()],
+        tick_times: ["", "race"].map(|kind| Arc::new(TickTimes::new(kind))).into(),
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::{cmp::Ordering, collections::BinaryHeap, sync::Arc, thread, time::Instant};
 
-use fanwire_telemetry::CallHistogram;
 use parking_lot::{Condvar, Mutex};
 
 use super::running::RunningRoom;
@@ -13,8 +12,6 @@ use super::running::RunningRoom;
 /// A pool of threads. They end after their current tick when it is dropped.
 pub(super) struct Pool {
     rooms: Arc<DueRooms>,
-    /// The times of each thread, which alone writes them.
-    tick_times: Vec<Arc<CallHistogram>>,
 }
 
 #[derive(Default)]
@@ -38,18 +35,12 @@ struct Waiting {
 impl Pool {
     pub(super) fn start(threads: usize) -> Self {
         let rooms = Arc::<DueRooms>::default();
-        let tick_times: Vec<_> = (0..threads).map(|_| Arc::<CallHistogram>::default()).collect();
-        for times in &tick_times {
-            let (rooms, times) = (Arc::clone(&rooms), Arc::clone(times));
+        for _ in 0..threads {
+            let rooms = Arc::clone(&rooms);
             let thread = thread::Builder::new().name("fanwire-room".to_owned());
-            thread.spawn(move || rooms.run(&times)).expect("the system has threads for rooms");
+            thread.spawn(move || rooms.run()).expect("the system has threads for rooms");
         }
-        Self { rooms, tick_times }
-    }
-
-    /// The times of all ticks, by thread.
-    pub(super) fn tick_times(&self) -> &[Arc<CallHistogram>] {
-        &self.tick_times
+        Self { rooms }
     }
 
     pub(super) fn add(&self, room: RunningRoom) {
@@ -71,9 +62,9 @@ impl DueRooms {
         self.changed.notify_one();
     }
 
-    fn run(&self, tick_times: &CallHistogram) {
+    fn run(&self) {
         while let Some(mut room) = self.take_due() {
-            if let Some(due) = room.run(Instant::now(), tick_times) {
+            if let Some(due) = room.run(Instant::now()) {
                 self.put(Waiting { due, room });
             }
         }

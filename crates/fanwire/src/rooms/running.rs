@@ -14,6 +14,7 @@ use bytes::Bytes;
 use fanwire_area::ViewChange;
 use fanwire_broker::{ClientId, DeliveryClass, PublishOptions};
 use fanwire_cluster::ConnectionSelector;
+use fanwire_metrics::TickTimes;
 use fanwire_node::Node;
 use fanwire_protocol::{ClientInfo, Publication};
 use fanwire_room::{
@@ -34,6 +35,8 @@ pub(super) struct RoomState {
     queue: Mutex<RoomQueue>,
     counters: Mutex<RoomStats>,
     tick_times: CallHistogram,
+    /// Those of all rooms of its kind.
+    times_of_kind: Arc<TickTimes>,
     recording: Mutex<Vec<u8>>,
 }
 
@@ -115,7 +118,7 @@ impl<S: Simulation + Send> Tick for Room<S> {
 }
 
 impl RoomState {
-    pub(super) fn new<S: Simulation>(options: &RoomOptions) -> Self {
+    pub(super) fn new<S: Simulation>(options: &RoomOptions, times_of_kind: Arc<TickTimes>) -> Self {
         let queue = RoomQueue {
             queue: CommandQueue::new(options.inputs),
             players: HashMap::new(),
@@ -129,6 +132,7 @@ impl RoomState {
             queue: Mutex::new(queue),
             counters,
             tick_times,
+            times_of_kind,
             recording,
         }
     }
@@ -244,7 +248,7 @@ impl RunningRoom {
     }
 
     /// Runs the ticks that are due, and adds their times. Returns when the next one is; `None` when the room has ended.
-    pub(super) fn run(&mut self, now: Instant, tick_times: &CallHistogram) -> Option<Instant> {
+    pub(super) fn run(&mut self, now: Instant) -> Option<Instant> {
         let due = self.schedule.due(now.saturating_duration_since(self.state.started));
         for _ in 0..due.run {
             let Some(commands) = self.state.drain(mem::take(&mut self.spare)) else {
@@ -255,9 +259,9 @@ impl RunningRoom {
             let started = Instant::now();
             let tick = || self.tick(commands, node.as_deref(), started);
             let ticked = catch_unwind(AssertUnwindSafe(tick));
-            for times in [tick_times, &self.state.tick_times] {
-                times.observe(started.elapsed());
-            }
+            let elapsed = started.elapsed();
+            self.state.tick_times.observe(elapsed);
+            self.state.times_of_kind.observe(elapsed);
             if ticked.is_err() {
                 let channel = &self.state.channel;
                 tracing::error!(%channel, tick = self.room.ticks(), "the simulation of a room panicked: the room ends");

@@ -169,7 +169,7 @@ fn a_room_that_panics_ends_alone_and_its_players_are_unsubscribed() {
     for line in [
         "fanwire_rooms 1",
         "fanwire_room_inputs_total 2",
-        "fanwire_room_tick_duration_seconds_count ",
+        "fanwire_room_tick_duration_seconds_count{kind=\"\"} ",
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
