@@ -3,7 +3,7 @@
 //! Pure. Never: the product's code; positions are plain numbers and texts here.
 //! Changed here: what is remembered of a publication.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -12,7 +12,8 @@ use fanwire_protocol::Publication;
 /// Everything that was published.
 #[derive(Default)]
 pub struct Truth {
-    epochs: BTreeMap<String, EpochTruth>,
+    /// Never walked through, so that its order does not matter.
+    epochs: HashMap<String, EpochTruth>,
     /// By channel: publications without a place in a stream, in their order.
     unstored: BTreeMap<String, Vec<u64>>,
     /// By publication and channel: how often it was accepted. Numbers come first because they are compared faster.

@@ -104,20 +104,22 @@ impl Checkers {
 
     /// Checks once a second that each client is told of a publication that it has lacked for so long that its node must have noticed.
     pub(super) fn look_at_delivery(&mut self, world: &World) {
-        for (client, channel, at) in positions(world) {
-            let number = client.number;
-            let is_good = !had_faults(world, number, world.now)
-                && !was_feed_down(world, number)
-                && !had_engine_faults(world, world.now);
-            if !self.has_engine || !is_good {
-                continue;
-            }
-            let truth = world.engine.truth.lock();
-            let Some(next) = truth.at(&at.epoch, at.offset + 1) else { continue };
-            let is_late = next.stored_at + TOLD_WITHIN < world.instant();
-            if is_late && !is_filtered(&client.subscriptions[channel].filter, Some(&next.kind)) {
-                let text = format!("it is at {at:?} and lacks {next:?}, and it was not told");
-                self.broken_for(TOLD, number, channel, text);
+        if !self.has_engine || had_engine_faults(world, world.now) {
+            return;
+        }
+        let truth = world.engine.truth.lock();
+        let is_good = |client: &&SimulatedClient| {
+            !had_faults(world, client.number, world.now) && !was_feed_down(world, client.number)
+        };
+        for client in connected(world).filter(is_good) {
+            for (channel, at) in positions_of(client) {
+                let Some(next) = truth.at(&at.epoch, at.offset + 1) else { continue };
+                let is_late = next.stored_at + TOLD_WITHIN < world.instant();
+                let filter = &client.subscriptions[channel].filter;
+                if is_late && !is_filtered(filter, Some(&next.kind)) {
+                    let text = format!("it is at {at:?} and lacks {next:?}, and it was not told");
+                    self.broken_for(TOLD, client.number, channel, text);
+                }
             }
         }
     }
@@ -169,11 +171,17 @@ impl Checkers {
 
 /// Connected clients with their channels and positions.
 fn positions(world: &World) -> impl Iterator<Item = (&SimulatedClient, &String, &Claim)> {
-    let connected = world.clients.iter().filter(|it| it.state == ClientState::Connected);
-    connected.flat_map(|client| {
-        let on = client.subscriptions.iter().filter(|(_, it)| it.state == SubscriptionState::On);
-        on.filter_map(move |(channel, it)| Some((client, channel, it.position.as_ref()?)))
-    })
+    connected(world)
+        .flat_map(|client| positions_of(client).map(move |(channel, at)| (client, channel, at)))
+}
+
+fn connected(world: &World) -> impl Iterator<Item = &SimulatedClient> {
+    world.clients.iter().filter(|it| it.state == ClientState::Connected)
+}
+
+fn positions_of(client: &SimulatedClient) -> impl Iterator<Item = (&String, &Claim)> {
+    let on = client.subscriptions.iter().filter(|(_, it)| it.state == SubscriptionState::On);
+    on.filter_map(|(channel, it)| Some((channel, it.position.as_ref()?)))
 }
 
 impl Followed {
