@@ -27,7 +27,7 @@ pub struct Areas {
     objects: Vec<u64>,
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
-    /// Compare viewers of 25 tiles with those of nine and a ring around them that is told in every fifth tick.
+    /// Compare viewers of 25 tiles with those of nine and a ring around them whose objects are sent in every fifth tick.
     #[arg(long)]
     rings: bool,
     #[command(flatten)]

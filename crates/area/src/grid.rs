@@ -74,7 +74,7 @@ impl Grid {
         Self { tile_size: tile_size.max(1), tiles_max, rings: Rings::NONE }
     }
 
-    /// The same grid with rings around each view, as texts `DISTANCE/UPDATES`: its tiles are told in every such update of objects.
+    /// The same grid with rings around each view, as texts `DISTANCE/UPDATES`: its tiles get texts in every such update of objects.
     /// `None` for more than [`RINGS_MAX`](crate::RINGS_MAX), from `1/2` on, of which each reaches farther and is slower than the one before.
     pub fn with_rings(self, texts: &[impl AsRef<str>]) -> Option<Self> {
         Some(Self { rings: Rings::parse(texts)?, ..self })

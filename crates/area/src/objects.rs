@@ -24,7 +24,7 @@ use crate::{AreaError, Grid, Place, Tile, ViewChange};
 ///
 /// Texts of the second kind go to all viewers of a tile in the order of the ticks. Full texts and `left` go to a viewer whose view
 /// changed, after the texts of the tick, so that a viewer has exactly the objects of its tiles after each tick. Of tiles in a ring it has
-/// them as they were when the ring was last told.
+/// them as they were when the ring last got texts.
 ///
 /// A tick costs time for the objects that changed, and bytes for those in tiles that have viewers, however large the world is.
 #[derive(Clone, Debug)]
@@ -37,14 +37,14 @@ pub struct Objects {
     /// Tile of each changed object after the last update; `None` for a new object.
     origins: HashMap<u64, Option<Tile>>,
     updates: u64,
-    /// Changes that are told to viewers at a distance later, by ring.
+    /// Changes that are sent to viewers at a distance later, by ring.
     rings: Vec<RingChanges>,
 }
 
-/// Changes since a ring was last told of some.
+/// Changes since a ring last got some.
 #[derive(Clone, Debug, Default)]
 struct RingChanges {
-    /// It is told in every such update.
+    /// The ring gets its changes in every such update.
     every: u64,
     /// The objects in the order of their first change.
     changed: Vec<u64>,
@@ -233,7 +233,7 @@ impl RingChanges {
 struct Texts<V> {
     texts: HashMap<Tile, TileText>,
     has_viewers: V,
-    /// The ring whose viewers are told now.
+    /// The ring whose viewers get texts now.
     ring: u8,
 }
 

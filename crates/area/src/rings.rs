@@ -1,4 +1,4 @@
-//! Rings around views: how far they reach, and in which updates their tiles are told.
+//! Rings around views: how far they reach, and in which updates their tiles get texts.
 //! In: distances and paces, or texts of a configuration → out: rings of a grid.
 //! Uses nothing of ours. Never: tiles; `grid.rs` has them.
 //! Changed here: how many rings there are, and what is no ring.
@@ -12,7 +12,7 @@ pub(crate) struct Rings([Option<Ring>; RINGS_MAX]);
 pub(crate) struct Ring {
     /// In the unit of the coordinates; at least 1, and more than that of the ring before.
     pub(crate) distance: u32,
-    /// Its tiles are told in every such update; at least 2, and more than that of the ring before.
+    /// Its tiles get texts in every such update; at least 2, and more than that of the ring before.
     pub(crate) every: u32,
 }
 

@@ -174,7 +174,7 @@ pub struct SendAwayCommand {
     pub rate: u32,
 }
 
-/// What clients of a node used since its last report, and the connections that it has now, sent once a second if there is some.
+/// Publishes of clients of a node since its last report, and the connections that it has now; sent once a second if there are some.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct UsageReport {
     #[prost(message, repeated, tag = "1")]

@@ -1,4 +1,4 @@
-//! What a node knows of the others, for the program that goes on as this node.
+//! The knowledge of a node about the others, for the program that goes on as this node.
 //! In: the table of nodes → out: a record; a record → the same table.
 //! Uses: prost. Never: commands that wait for nodes; who gave them gets no answer any more.
 //! Changed here: what a record has. A tag is never used for another meaning.

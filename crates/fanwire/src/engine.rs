@@ -169,7 +169,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What a takeover does with an engine in Redis.
+    /// The part of an engine in Redis in a takeover; `None` in memory.
     pub(crate) fn redis_side(&self) -> Option<RedisSide> {
         Some(RedisSide { redis: self.redis()?, node: self.node()? })
     }

@@ -221,7 +221,7 @@ rows! { NAMESPACE: Namespace;
     "area_tiles_max", integer(1, 10_000), "64" => [areas.tiles_max],
         "Fanwire only: most tiles that one view of a channel with places may touch, its margin and rings included.";
     "area_rings", LIST, "" => [areas.rings],
-        "Fanwire only: rings around each view, as texts DISTANCE/UPDATES: the viewer is told of objects at most so far from its view in every such update of a room, such as 200/5 and 600/20.";
+        "Fanwire only: rings around each view, as texts DISTANCE/UPDATES: the viewer gets objects at most so far from its view in every such update of a room, such as 200/5 and 600/20.";
     "subscribe_proxy_enabled", SWITCH, "false" => [subscribe_proxy.enabled],
         "Subscribe commands without a token are decided by the backend.";
     "subscribe_proxy_name", TEXT, "default" => [subscribe_proxy.name],

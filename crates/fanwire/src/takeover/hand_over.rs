@@ -65,7 +65,7 @@ pub(crate) struct Moving<'a> {
     /// How long commands may take that wait for an answer.
     pub(crate) patience: Duration,
     pub(crate) save_engine: &'a dyn Fn(&mut dyn Write) -> io::Result<()>,
-    /// Of an engine in Redis.
+    /// The Redis of the node, if its engine is there.
     pub(crate) redis: Option<&'a RedisSide>,
 }
 

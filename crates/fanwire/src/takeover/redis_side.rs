@@ -82,5 +82,5 @@ fn no_answer() -> io::Error {
     io::Error::new(ErrorKind::TimedOut, "Redis does not answer, or is another one")
 }
 
-/// From the publication of the mark until it has come on all connections.
+/// The longest time from the publication of the mark until it has come on all connections.
 const MARK_MAX: Duration = Duration::from_secs(2);

@@ -288,7 +288,7 @@ impl Channels {
         self.left_out.load(Relaxed)
     }
 
-    /// What tenants use.
+    /// The usage of tenants.
     pub fn usage(&self) -> &TenantUsage {
         &self.usage
     }

@@ -1,4 +1,4 @@
-//! What tenants use: rates of users and namespaces, connections of addresses, publications of each namespace.
+//! Usage of tenants: rates of users and namespaces, connections of addresses, publications of each namespace.
 //! In: publishes of this node, reports of other nodes, time → out: allowed or not, reports, counts for metrics.
 //! Uses: `policy::limits`, the cluster. Never: sessions; `command/rates.rs` says which publishes count.
 //! Changed here: what is reported to other nodes, and what is counted for a bill.
