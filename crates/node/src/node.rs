@@ -39,6 +39,7 @@ use crate::deliver::BroadcastRouter;
 use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, Notice};
 use crate::registry::{Registry, ShardId};
+pub(crate) use channels::CheckedChannel;
 pub use channels::{ChannelPublisher, Channels, Page};
 pub use connections::ConnectionCommands;
 pub use diagnostics::{Diagnostics, KeepClosedLog};
@@ -188,7 +189,6 @@ impl Node {
                 router,
                 presence,
                 presence_ttl: client.presence_ttl,
-                published: AtomicU64::new(0),
                 left_out: AtomicU64::new(0),
                 sets_times: !client.channel_position_max_time_lag.is_zero(),
             },

@@ -34,8 +34,8 @@ pub struct ChannelRules {
     namespace_boundary: Option<char>,
     user_boundary: Option<char>,
     user_separator: Option<char>,
-    without_namespace: Rules,
-    namespaces: HashMap<String, Rules>,
+    without_namespace: NamespaceRules,
+    namespaces: HashMap<String, NamespaceRules>,
     /// `None`: personal channels are off.
     personal: Option<Personal>,
 }
@@ -60,10 +60,11 @@ impl NamespaceId {
 /// Namespaces that reloads can add until the next restart. Tables by namespace have a row for each from the start.
 const ADDED_NAMESPACES_MAX: usize = 256;
 
+/// The rules of the channels of one namespace.
 #[derive(Debug)]
-struct Rules {
-    id: NamespaceId,
-    namespace: Namespace,
+pub struct NamespaceRules {
+    pub id: NamespaceId,
+    pub namespace: Namespace,
     channel_regex: Option<Regex>,
 }
 
@@ -141,7 +142,7 @@ impl ChannelRules {
         }
     }
 
-    fn rules(&self, namespace: &str) -> Option<&Rules> {
+    fn rules(&self, namespace: &str) -> Option<&NamespaceRules> {
         if namespace.is_empty() {
             return Some(&self.without_namespace);
         }

@@ -13,6 +13,7 @@ use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Re
 
 use super::hook::{HookDecision, RoutedHook};
 use super::{CommandContext, CommandStep, StepResult, named};
+use crate::node::CheckedChannel;
 use crate::pending::Outcome;
 use crate::refusal::CommandError;
 
@@ -71,14 +72,13 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
         options.idempotency_key = idempotency_key;
         options.key_owner = Some(owner);
     }
-    let retention = namespace.retention();
-    let accepted = context.node.channels().publish_checked(
-        &request.channel,
-        publication,
-        &options,
-        retention,
-        context.now,
-    );
+    let channel = CheckedChannel {
+        name: &request.channel,
+        namespace: context.settings.channels.namespace_id(&request.channel),
+        retention: namespace.retention(),
+    };
+    let accepted =
+        context.node.channels().publish_checked(channel, publication, &options, context.now);
     let step = CommandStep::of(accepted, |_| result())?;
     let is_done = matches!(step, CommandStep::Done(_));
     context.effects.reply.follows_own_publication =

@@ -28,6 +28,7 @@ use super::usage::TenantUsage;
 use crate::clock::Clock;
 use crate::deliver::BroadcastRouter;
 use crate::registry::Registry;
+pub(crate) use sessions::CheckedChannel;
 pub use sessions::Page;
 
 /// The channels of a node, with the ports that store and deliver them.
@@ -43,8 +44,6 @@ pub struct Channels {
     /// `client.presence_ttl`.
     pub(super) presence_ttl: Duration,
     pub(super) usage: TenantUsage,
-    /// Publications that were given to the broker.
-    pub(super) published: AtomicU64,
     /// Payloads that readers of streams of JSON did not get.
     pub(super) left_out: AtomicU64,
     /// Publications carry their time, because `client.channel_position_max_time_lag` is set.
@@ -120,15 +119,16 @@ impl Channels {
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
         let settings = self.settings();
-        let checked = settings.channels.resolve_trusted(channel).and_then(|namespace| {
-            namespace.grid().ok_or(ErrorCode::BAD_REQUEST)?;
-            check_data(namespace.publication_data_format, &publication.data)?;
-            Ok(namespace.retention())
+        let checked = settings.channels.trusted_rules(channel).and_then(|rules| {
+            rules.namespace.grid().ok_or(ErrorCode::BAD_REQUEST)?;
+            check_data(rules.namespace.publication_data_format, &publication.data)?;
+            Ok(rules)
         });
         match checked {
-            Ok(retention) => {
+            Ok(rules) => {
                 let channel = tile_channel(channel, tile);
-                self.publish_checked(&channel, publication, &options, retention, now)
+                let channel = CheckedChannel::of_stream(&channel, rules);
+                self.publish_checked(channel, publication, &options, now)
             }
             Err(error) => Answer::now(Err(error)),
         }
@@ -275,7 +275,7 @@ impl Channels {
 
     /// Publications that this node gave to the broker since the start: of clients, backends and the server itself.
     pub fn published(&self) -> u64 {
-        self.published.load(Relaxed)
+        self.usage.publications()
     }
 
     /// Counts payloads that a reader of a stream of JSON did not get, because they are none.
@@ -322,7 +322,8 @@ impl ChannelPublisher<'_> {
         mut options: PublishOptions,
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
-        let checked = self.settings.channels.resolve_trusted(channel).and_then(|namespace| {
+        let checked = self.settings.channels.trusted_rules(channel).and_then(|rules| {
+            let namespace = &rules.namespace;
             options.delta |= namespace.delta_publish;
             if !namespace.is_of_streams() {
                 return Err(ErrorCode::BAD_REQUEST); // server API §4
@@ -333,12 +334,10 @@ impl ChannelPublisher<'_> {
                 return Err(ErrorCode::BAD_REQUEST);
             }
             check_data(namespace.publication_data_format, &publication.data)?;
-            Ok(namespace.retention())
+            Ok(CheckedChannel::of_stream(channel, rules))
         });
         match checked {
-            Ok(retention) => {
-                self.channels.publish_checked(channel, publication, &options, retention, now)
-            }
+            Ok(channel) => self.channels.publish_checked(channel, publication, &options, now),
             Err(error) => Answer::now(Err(error)),
         }
     }

@@ -11,8 +11,8 @@ use fanwire_broker::map::{
     MapRetention, MapStats, PositionLost, StatePage, StateQuery,
 };
 use fanwire_broker::{Answer, BrokerError, StreamSlice};
-use fanwire_policy::channel::check_data;
-use fanwire_policy::options::{DataFormat, Namespace};
+use fanwire_policy::channel::{NamespaceId, check_data};
+use fanwire_policy::options::DataFormat;
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
 use super::channels::temporary;
@@ -29,6 +29,7 @@ pub struct Maps<'a> {
 
 /// The rules for a channel.
 struct Resolved {
+    namespace: NamespaceId,
     broker: Arc<dyn MapBroker>,
     retention: MapRetention,
     data_format: DataFormat,
@@ -89,7 +90,7 @@ impl Maps<'_> {
                 return Answer::now(Err(error));
             }
             publish.delta |= resolved.delta_publish;
-            self.prepare(channel, publication, now);
+            self.prepare(channel, resolved.namespace, publication, now);
             resolved.broker.publish(resolved.channel(channel), publish, now).map_err(temporary)
         })
     }
@@ -108,7 +109,7 @@ impl Maps<'_> {
             if let Err(error) = check_key(&removal.publication.key) {
                 return Answer::now(Err(error));
             }
-            self.prepare(channel, &mut removal.publication, now);
+            self.prepare(channel, resolved.namespace, &mut removal.publication, now);
             resolved.broker.remove(resolved.channel(channel), removal, now).map_err(temporary)
         })
     }
@@ -124,7 +125,7 @@ impl Maps<'_> {
     ) {
         let Ok(resolved) = self.resolve(channel) else { return };
         let mut publication = Publication { key, info, ..Publication::default() };
-        self.prepare(channel, &mut publication, now);
+        self.prepare(channel, resolved.namespace, &mut publication, now);
         let key_mode = KeyMode::IfNew { refreshes: true };
         let publish = MapPublish { publication, key_mode, ..MapPublish::default() };
         drop(resolved.broker.publish(resolved.channel(channel), publish, now));
@@ -217,18 +218,25 @@ impl Maps<'_> {
 
     fn resolve(&self, channel: &str) -> Result<Resolved, ErrorCode> {
         let settings = self.channels.settings.read();
-        let namespace: &Namespace = settings.channels.resolve_trusted(channel)?;
+        let rules = settings.channels.trusted_rules(channel)?;
+        let namespace = &rules.namespace;
         let retention = namespace.map_retention().ok_or(ErrorCode::BAD_REQUEST)?;
         let broker = Arc::clone(&self.channels.broker).maps().ok_or(ErrorCode::NOT_AVAILABLE)?;
         let data_format = namespace.publication_data_format;
         let delta_publish = namespace.delta_publish;
-        Ok(Resolved { broker, retention, data_format, delta_publish })
+        Ok(Resolved { namespace: rules.id, broker, retention, data_format, delta_publish })
     }
 
     /// Counts a change like a publication, and adds its time.
-    fn prepare(&self, channel: &str, publication: &mut Publication, now: Instant) {
+    fn prepare(
+        &self,
+        channel: &str,
+        namespace: NamespaceId,
+        publication: &mut Publication,
+        now: Instant,
+    ) {
         publication.time = self.channels.clock.unix_ms(now).try_into().unwrap_or(0);
-        self.channels.count_publication(channel, publication.data.len());
+        self.channels.count_publication(channel, namespace, publication.data.len());
     }
 }
 

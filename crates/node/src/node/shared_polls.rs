@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use fanwire_broker::{Answer, ClientId, PublishOptions, Retention};
 use fanwire_policy::CurrentSettings;
-use fanwire_policy::channel::check_data;
+use fanwire_policy::channel::{NamespaceId, check_data};
 use fanwire_policy::hooks::{Hook, PollEvent};
 use fanwire_policy::options::{Namespace, NamespacePollOptions, ProxyRoute, SubscriptionType};
 use fanwire_policy::shared_poll::{
@@ -19,6 +19,7 @@ use fanwire_policy::shared_poll::{
 use fanwire_protocol::{ErrorCode, Publication};
 use parking_lot::Mutex;
 
+use super::channels::CheckedChannel;
 use super::maps::is_key;
 use super::{Channels, Node};
 use crate::broadcast::Broadcast;
@@ -253,26 +254,33 @@ impl Channels {
         publish: DirectPublish,
         now: Instant,
     ) -> Answer<(), ErrorCode> {
-        if let Err(error) = self.check_value(channel, &publish) {
-            return Answer::now(Err(error));
-        }
+        let namespace = match self.check_value(channel, &publish) {
+            Ok(namespace) => namespace,
+            Err(error) => return Answer::now(Err(error)),
+        };
         let DirectPublish { key, data, version, epoch } = publish;
         let value = Publication { key, data, version, epoch, ..Publication::default() };
-        let options = PublishOptions::default();
-        let published = self.publish_checked(channel, value, &options, Retention::default(), now);
+        let channel = CheckedChannel { name: channel, namespace, retention: Retention::default() };
+        let published = self.publish_checked(channel, value, &PublishOptions::default(), now);
         published.map(|position| position.map(drop))
     }
 
-    fn check_value(&self, channel: &str, publish: &DirectPublish) -> Result<(), ErrorCode> {
+    fn check_value(
+        &self,
+        channel: &str,
+        publish: &DirectPublish,
+    ) -> Result<NamespaceId, ErrorCode> {
         let settings = self.settings.read();
-        let namespace = settings.channels.resolve_trusted(channel)?;
+        let rules = settings.channels.trusted_rules(channel)?;
+        let namespace = &rules.namespace;
         if !is_polled(namespace) || !is_key(&publish.key) || publish.version == 0 {
             return Err(ErrorCode::BAD_REQUEST);
         }
         if !namespace.shared_poll.publish_enabled {
             return Err(ErrorCode::NOT_AVAILABLE);
         }
-        check_data(namespace.publication_data_format, &publish.data)
+        check_data(namespace.publication_data_format, &publish.data)?;
+        Ok(rules.id)
     }
 }
 

@@ -93,6 +93,11 @@ impl TenantUsage {
         limit.limit == 0 || self.rates.take(tenant, limit.rate(), now)
     }
 
+    /// Publications of all namespaces.
+    pub(super) fn publications(&self) -> u64 {
+        self.namespaces.iter().map(|usage| usage.publications.load(Relaxed)).sum()
+    }
+
     /// Counts a publication for the bill of its namespace.
     pub(crate) fn count_publication(&self, namespace: NamespaceId, bytes: usize) {
         let usage = &self.namespaces[usize::from(namespace.0)];

@@ -8,7 +8,7 @@ use fanwire_auth::{OptionsError, compile};
 use fanwire_broker::DeliveryClass;
 use hashbrown::{HashMap, HashSet};
 
-use super::{ChannelRules, NamespaceId, Rules, history, maps, shared_poll};
+use super::{ChannelRules, NamespaceId, NamespaceRules, history, maps, shared_poll};
 use crate::options::{ChannelOptions, DataFormat, Namespace, Rate};
 
 impl ChannelRules {
@@ -88,7 +88,7 @@ const USER_SEPARATOR: &str = "channel.user_separator";
 fn namespaces(
     options: &ChannelOptions,
     names: &[String],
-) -> Result<HashMap<String, Rules>, OptionsError> {
+) -> Result<HashMap<String, NamespaceRules>, OptionsError> {
     let ids = ids(names);
     let numbered = options.namespaces.iter().enumerate();
     let named = numbered.map(|(index, namespace)| {
@@ -120,10 +120,10 @@ fn rules(
     prefix_key: &str,
     namespace: &Namespace,
     section: &ChannelOptions,
-) -> Result<Rules, OptionsError> {
+) -> Result<NamespaceRules, OptionsError> {
     let namespace = completed(namespace, section);
     let channel_regex = compile(prefix_key, "channel_regex", &namespace.channel_regex)?;
-    Ok(Rules { id, namespace, channel_regex })
+    Ok(NamespaceRules { id, namespace, channel_regex })
 }
 
 fn completed(namespace: &Namespace, section: &ChannelOptions) -> Namespace {

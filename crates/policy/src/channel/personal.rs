@@ -5,7 +5,7 @@
 
 use fanwire_protocol::ErrorCode;
 
-use super::ChannelRules;
+use super::{ChannelRules, NamespaceRules};
 use crate::options::{Namespace, PersonalChannelOptions};
 use crate::tiles::is_tile;
 
@@ -61,15 +61,20 @@ impl ChannelRules {
     /// # Errors
     /// 107 for a name that is empty, longer than [`TRUSTED_BYTES_MAX`] or that of a tile, 102 when its namespace is unknown.
     pub fn resolve_trusted(&self, channel: &str) -> Result<&Namespace, ErrorCode> {
+        self.trusted_rules(channel).map(|rules| &rules.namespace)
+    }
+
+    /// The rules that [`resolve_trusted`](Self::resolve_trusted) finds, with the id of the namespace.
+    ///
+    /// # Errors
+    /// The errors of `resolve_trusted`.
+    pub fn trusted_rules(&self, channel: &str) -> Result<&NamespaceRules, ErrorCode> {
         if !(1..=TRUSTED_BYTES_MAX).contains(&channel.len()) || is_tile(channel) {
             return Err(ErrorCode::BAD_REQUEST);
         }
         match &self.personal {
             Some(personal) if channel.starts_with(&personal.prefix) => self.of(personal),
-            _ => {
-                let rules = self.rules(self.split(channel).namespace);
-                rules.map(|rules| &rules.namespace).ok_or(ErrorCode::UNKNOWN_CHANNEL)
-            }
+            _ => self.rules(self.split(channel).namespace).ok_or(ErrorCode::UNKNOWN_CHANNEL),
         }
     }
 
@@ -82,14 +87,13 @@ impl ChannelRules {
             Some(personal)
                 if channel.strip_prefix(&personal.prefix) == Some(user) && !is_tile(channel) =>
             {
-                self.of(personal)
+                self.of(personal).map(|rules| &rules.namespace)
             }
             _ => self.resolve(channel),
         }
     }
 
-    fn of(&self, personal: &Personal) -> Result<&Namespace, ErrorCode> {
-        let rules = self.rules(&personal.namespace).ok_or(ErrorCode::UNKNOWN_CHANNEL)?;
-        Ok(&rules.namespace)
+    fn of(&self, personal: &Personal) -> Result<&NamespaceRules, ErrorCode> {
+        self.rules(&personal.namespace).ok_or(ErrorCode::UNKNOWN_CHANNEL)
     }
 }

@@ -3,7 +3,6 @@
 //! Uses: the rules of namespaces, the broker. Never: texts; `growing.rs` of `broker` has the rules of a fragment.
 //! Changed here: which channels have growing messages, and the tags of their publications.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use fanwire_broker::{Answer, Append, AppendError, Appended, Fragment};
@@ -27,7 +26,8 @@ impl Channels {
         now: Instant,
     ) -> Answer<Result<Appended, AppendError>, ErrorCode> {
         let settings = self.settings();
-        let checked = settings.channels.resolve_trusted(channel).and_then(|namespace| {
+        let checked = settings.channels.trusted_rules(channel).and_then(|rules| {
+            let namespace = &rules.namespace;
             let is_string = fragment.as_ref().is_some_and(|fragment| fragment.field.is_empty());
             let needs_object = namespace.publication_data_format == DataFormat::JsonObject;
             if !namespace.is_of_streams() || is_string && needs_object {
@@ -35,12 +35,12 @@ impl Channels {
             }
             let retention = namespace.retention();
             if retention.keeps_history() {
-                Ok((namespace, retention))
+                Ok((rules, retention))
             } else {
                 Err(ErrorCode::NOT_AVAILABLE)
             }
         });
-        let (namespace, retention) = match checked {
+        let (rules, retention) = match checked {
             Ok(checked) => checked,
             Err(error) => return Answer::now(Err(error)),
         };
@@ -53,12 +53,10 @@ impl Channels {
             key: key.to_owned(),
             fragment,
             publication: Publication { tags, time: self.time(now), ..Publication::default() },
-            delta: namespace.allows_delta(Namespace::FOSSIL),
-            limits: namespace.append,
+            delta: rules.namespace.allows_delta(Namespace::FOSSIL),
+            limits: rules.namespace.append,
         };
-        self.hot_channels.count_publication(channel);
-        self.published.fetch_add(1, Relaxed);
-        self.usage.count_publication(settings.channels.namespace_id(channel), bytes);
+        self.count_publication(channel, rules.id, bytes);
         self.broker.append(channel, append, retention, now).map_err(temporary)
     }
 }

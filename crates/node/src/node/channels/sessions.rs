@@ -4,18 +4,32 @@
 //! Changed here: how the ports are called. Their contracts are in the crate `broker`.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use fanwire_broker::{
     Answer, Change, Position, PresenceStats, PublishOptions, Query, Retention, StreamSlice,
 };
+use fanwire_policy::channel::{NamespaceId, NamespaceRules};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication, StreamPosition};
 
 use super::{Channels, temporary};
 use crate::notice::Notice;
 use crate::registry::ShardId;
 use crate::subscribers::PositionCheck;
+
+/// A channel where a publication passed the checks of its namespace.
+pub(crate) struct CheckedChannel<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) namespace: NamespaceId,
+    pub(crate) retention: Retention,
+}
+
+impl<'a> CheckedChannel<'a> {
+    /// A channel of a namespace of streams.
+    pub(crate) fn of_stream(name: &'a str, rules: &NamespaceRules) -> Self {
+        Self { name, namespace: rules.id, retention: rules.namespace.retention() }
+    }
+}
 
 /// A page of history, as requested by clients and the server API (protocol §18).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,23 +96,26 @@ impl Channels {
     /// 100 when the broker failed.
     pub(crate) fn publish_checked(
         &self,
-        channel: &str,
+        channel: CheckedChannel<'_>,
         publication: Publication,
         options: &PublishOptions,
-        retention: Retention,
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
+        let CheckedChannel { name, namespace, retention } = channel;
         let publication = Publication { time: self.time(now), ..publication };
-        self.count_publication(channel, publication.data.len());
-        self.broker.publish(channel, publication, options, retention, now).map_err(temporary)
+        self.count_publication(name, namespace, publication.data.len());
+        self.broker.publish(name, publication, options, retention, now).map_err(temporary)
     }
 
     /// Counts a publication, and logs it if its channel is on the debug list.
-    pub(in crate::node) fn count_publication(&self, channel: &str, bytes: usize) {
+    pub(in crate::node) fn count_publication(
+        &self,
+        channel: &str,
+        namespace: NamespaceId,
+        bytes: usize,
+    ) {
         self.hot_channels.count_publication(channel);
         self.debug_list.log_publication(channel, bytes);
-        self.published.fetch_add(1, Relaxed);
-        let namespace = self.settings().channels.namespace_id(channel);
         self.usage.count_publication(namespace, bytes);
     }
 
