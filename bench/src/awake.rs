@@ -1,5 +1,5 @@
 //! Keeps cores from sleeping while something is measured: one spinner on each, which runs only when no other thread is ready.
-//! In: core numbers → out: children that spin until they are dropped, or whoever started them is gone.
+//! In: core numbers → out: children that spin until they are dropped, or the process that started them is gone.
 //! Uses `chrt` and `taskset` of util-linux, and this program once more as the spinner; never the scheduling of anything else.
 //! Changed here: how a core is kept awake; which cores, and when, is the scenario's business.
 

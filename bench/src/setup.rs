@@ -1,7 +1,7 @@
 //! What is measured, and where: flags that the scenarios have in common.
 //! In: the command line → out: the server's binary and the cores of both sides.
 //! Uses `target` to find the binary and `machine` to stay on a core.
-//! Changed here: what every scenario can be told; what one alone can be told lives there.
+//! Changed here: the arguments of every scenario; arguments of one alone live there.
 
 use anyhow::Result;
 use clap::Args;
@@ -17,7 +17,7 @@ pub struct Setup {
     server: Option<PathBuf>,
     #[arg(long, default_value_t = 0)]
     pub server_core: usize,
-    /// For whoever loads the server, and for a Redis, which works while the others wait.
+    /// For the process that loads the server, and for a Redis, which works while the others wait.
     #[arg(long, default_value_t = 1)]
     pub generator_core: usize,
 }

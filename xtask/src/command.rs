@@ -22,7 +22,7 @@ thread_local! {
 
 /// Does `work` in such a way that what it prints begins each line with `name`; without a name, as it is.
 ///
-/// Programs that run side by side are told apart by it. Holds for [`say`] and what [`watch`] shows, on this thread.
+/// It distinguishes programs that run side by side. Holds for [`say`] and what [`watch`] shows, on this thread.
 pub(crate) fn prefixed<T>(name: &'static str, work: impl FnOnce() -> T) -> T {
     let before = PREFIX.replace(name);
     let done = work();

@@ -1,6 +1,6 @@
 //! The objects of a world by tile, and the texts that keep clients up to date.
 //! In: places and states of objects during a tick → out: one text for each tile that changed, made once for all its viewers.
-//! Uses `grid`. Never: viewers; whoever sends a text to the viewers of its tile knows them.
+//! Uses `grid`. Never: viewers; the caller that sends a text to the viewers of its tile knows them.
 //! Changed here: the form of the texts, and the rules by which clients apply them.
 
 use std::collections::BTreeSet;

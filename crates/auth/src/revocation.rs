@@ -139,7 +139,7 @@ impl<T> RevocationTable<T> {
         }
     }
 
-    /// Whoever is refused is not known until the next load has ended.
+    /// Which tokens are refused is not known until the next load has ended.
     pub fn expect_load(&self) {
         self.is_incomplete.store(true, Relaxed);
     }

@@ -63,7 +63,7 @@ impl ConfigOrigin {
 /// The file that `init` writes, and that our documentation names.
 pub(crate) const OURS: &str = "fanwire.yaml";
 
-/// The only file that Centrifugo reads without being told.
+/// The only file that Centrifugo reads without a flag that names it.
 pub(crate) const OF_CENTRIFUGO: &str = "config.json";
 
 /// Names under which a configuration is expected, the first choice first.

@@ -13,7 +13,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 pub(crate) fn notify(state: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
     if let Err(error) = send(&name, state) {
-        tracing::warn!("the service manager at {} cannot be told: {error}", name.display());
+        tracing::warn!("the service manager at {} cannot be notified: {error}", name.display());
     }
 }
 

@@ -52,7 +52,7 @@ pub struct Cluster {
 struct NodeTable {
     /// Other nodes, by uid.
     peers: BTreeMap<String, Peer>,
-    /// Nodes that sent commands, by uid. A node that has not told its state yet may send some.
+    /// Nodes that sent commands, by uid. A node that has not sent its state yet may send some.
     senders: BTreeMap<String, CommandSender>,
     commands: UnacknowledgedCommands,
     surveys: HashMap<u64, Survey>,
@@ -422,7 +422,7 @@ impl NodeTable {
         }
     }
 
-    /// Notices when every live node has told this one that it is there. A node that does not receive messages cannot answer an
+    /// Notices when this one has heard of every live node that it is there. A node that does not receive messages cannot answer an
     /// introduction, but it sends its state in each interval.
     fn complete(&mut self, now: Instant) {
         let has_time_passed = |at| now.saturating_duration_since(at) >= COMPLETE_AFTER;

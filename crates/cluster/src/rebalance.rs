@@ -1,4 +1,4 @@
-//! How many clients a node sends away, because it has more of them than other nodes, or because it was told to.
+//! How many clients a node sends away, because it has more of them than other nodes, or because an operator asked for it.
 //! In: the connections of all nodes, requests of the server API, time → out: the clients to send away in the next second.
 //! Pure. Never: a connection, a clock, a message.
 //! Changed here: when a rebalance begins and ends, and its rate. The shards choose the clients, in `node/hub/departures.rs`.

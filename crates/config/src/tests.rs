@@ -250,7 +250,7 @@ webtransport: {enabled: true}
         &[
             "error: fanwire.yaml: broker.enabled is not supported yet and cannot be left out. \
              Brokers apart from the engine; several servers would not hear each other.",
-            "warning: fanwire.yaml: webtransport.enabled is not supported yet. WebTransport; SDKs must be told to use WebSocket.",
+            "warning: fanwire.yaml: webtransport.enabled is not supported yet. WebTransport; set SDKs to use WebSocket.",
             "note: fanwire.yaml: http_server.tls.server_name is not supported yet. Name that a server's \
              certificate must have; here it is the server.",
             "note: fanwire.yaml: admin.web_proxy_address is not supported yet. Address of another admin web interface.",

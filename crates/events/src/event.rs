@@ -29,7 +29,7 @@ pub enum EventType {
     NodeStarted,
     /// The node `node` is gone with all its clients.
     NodeGone,
-    /// The node `node` was told as gone, but lives, with its clients.
+    /// The node `node` was reported as gone, but lives, with its clients.
     NodeReturned,
     /// Events did not fit into the queue, `count` of them, at this point.
     Lost,

@@ -69,7 +69,7 @@ pub struct Watch {
     pipeline: Arc<Pipeline>,
     occupancy: Option<Occupancy>,
     peers: BTreeSet<String>,
-    /// Nodes that were told as gone.
+    /// Nodes that were reported as gone.
     gone: BTreeSet<String>,
 }
 

@@ -57,7 +57,7 @@ pub fn run(
     let mut ending = match outcome {
         Ok(()) if stop.load(Ordering::Relaxed) => Ending::Interrupted,
         Ok(()) => Ending::Complete,
-        // Whoever cannot publish once has measured nothing.
+        // A run that cannot publish once has measured nothing.
         Err(error) if load.received() == 0 => return Err(error),
         Err(error) => Ending::Failed { reason: format!("{error:#}") },
     };

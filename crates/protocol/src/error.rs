@@ -48,7 +48,7 @@ impl From<serde_json::Error> for DecodeError {
     }
 }
 
-/// A payload for JSON clients is not JSON. Whoever published it is at fault; the JSON client that
+/// A payload for JSON clients is not JSON. The publisher is at fault; the JSON client that
 /// should get it is disconnected with 3506 (client protocol §3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a payload for a JSON client is not valid JSON")]

@@ -36,7 +36,7 @@ impl Differ {
 
     /// Appends the delta that makes `target` of `source` to `out`.
     ///
-    /// It is at most 24 bytes longer than `target`; whoever sends it compares the lengths. It may
+    /// It is at most 24 bytes longer than `target`; the sender compares the lengths. It may
     /// cut a character of UTF-8 in two and then fits into no JSON string. At each byte of `target`
     /// at most [`CANDIDATES_MAX`] blocks are looked at, whatever the payloads are.
     pub fn create(&mut self, source: &[u8], target: &[u8], out: &mut Vec<u8>) {

@@ -96,7 +96,7 @@ pub(crate) fn is_default(value: &impl Blank) -> bool {
     value.is_blank()
 }
 
-/// A kind of field that has a default value. As quick as it can be told: each field is asked twice per message.
+/// A kind of field that has a default value. The check is quick, because each field is checked twice per message.
 pub(crate) trait Blank {
     fn is_blank(&self) -> bool;
 }

@@ -1,7 +1,7 @@
 //! The format of files with logs of ended connections: records one behind the other, each with a mark and a checksum.
 //! In: a record → out: its bytes in a file; bytes of a file → out: its whole records.
 //! Uses checksums of crc32fast. Pure. Never: the file system, what is in a record.
-//! Changed here: how records and files are told apart. What is in a record is decided in `fanwire_node`.
+//! Changed here: how records and files are distinguished. What is in a record is decided in `fanwire_node`.
 
 /// The bytes of a record in a file.
 pub fn encode(record: &[u8]) -> Vec<u8> {

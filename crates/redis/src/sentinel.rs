@@ -282,7 +282,7 @@ impl Watcher {
             let began = Instant::now();
             let Err(error) = self.watch_sentinel().await else { return };
             if !is_missed {
-                tracing::warn!("{error}; the other Sentinels are heard meanwhile");
+                tracing::warn!("{error}; the other Sentinels are asked until it is back");
             }
             is_missed = backoff.ended(began.elapsed());
             if is_missed {

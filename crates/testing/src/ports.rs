@@ -1,4 +1,4 @@
-//! Ports for programs that have to be told a number: each test gets its own, also among processes that run side by side.
+//! Ports for programs that need a number at their start: each test gets its own, also among processes that run side by side.
 //! In: nothing → out: a port at which nothing listens, and that no other caller gets while this process lives.
 //! May use sockets of the loopback; never a file, because the kernel frees sockets of a process that was killed.
 //! Changed here: the range of the ports. `tests/interop/ports.js` and `go/ports` share the blocks with this file.

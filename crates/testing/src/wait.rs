@@ -79,7 +79,7 @@ pub fn wait_for_async<A: Attempt>(
     }
 }
 
-/// Lets time pass, for a test that sends at a rate or injects faults. Whoever waits for something uses [`wait_for`].
+/// Lets time pass, for a test that sends at a rate or injects faults. A test that waits for something uses [`wait_for`].
 pub fn pause(duration: Duration) {
     thread::sleep(duration);
 }

@@ -1,4 +1,4 @@
-//! Rust text with its comments and strings told apart from its code, line by line.
+//! Rust text with its comments and strings apart from its code, line by line.
 //! In: the text of a file → out: the same text with everything but code (or but comments) blanked, and its functions.
 //! May assume rustfmt's layout for functions; never parses more than comments, literals and braces.
 //! Changed here: what counts as code, comment or function; what is forbidden in them stands in the checks.

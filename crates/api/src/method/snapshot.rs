@@ -14,7 +14,7 @@ use crate::{Api, ApiError, Method};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SnapshotRequest {
-    /// The node whose connections are listed; "" lists the nodes, and has all occupied channels told again in events.
+    /// The node whose connections are listed; "" lists the nodes, and sends all occupied channels in events again.
     #[serde(deserialize_with = "or_default")]
     pub node: String,
     /// 0 for the first page, then `next` of the one before.

@@ -26,7 +26,7 @@ fn check_config_lists_warnings_and_succeeds() {
         out,
         format!(
             "warning: {path}: client.insecur is not a known key, did you mean client.insecure?\n\
-             warning: {path}: webtransport.enabled is not supported yet. WebTransport; SDKs must be told to use WebSocket.\n\
+             warning: {path}: webtransport.enabled is not supported yet. WebTransport; set SDKs to use WebSocket.\n\
              {path}: the server would start, with 2 warnings\n"
         )
     );

@@ -53,7 +53,7 @@ not_yet! { NOT_YET;
     "websocket.read_buffer_size", COUNT, "0", Tuning, "Read buffer per connection; Fanwire keeps none.";
     "websocket.write_buffer_size", COUNT, "0", Tuning, "Write buffer per connection; Fanwire keeps none.";
     "websocket.use_write_buffer_pool", SWITCH, "false", Tuning, "Shares write buffers; Fanwire always does.";
-    "webtransport.enabled", SWITCH, "false", Feature, "WebTransport; SDKs must be told to use WebSocket.";
+    "webtransport.enabled", SWITCH, "false", Feature, "WebTransport; set SDKs to use WebSocket.";
     "webtransport.handler_prefix", TEXT, "/connection/webtransport", Tuning, "Path of the WebTransport endpoint.";
     "webtransport.message_size_limit", COUNT_FROM_1, "65536", Tuning, "Longest incoming message of WebTransport.";
     "uni_websocket.read_buffer_size", COUNT, "0", Tuning, "Read buffer per connection; Fanwire keeps none.";

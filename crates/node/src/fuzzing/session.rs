@@ -58,7 +58,7 @@ impl Inbox for Mailbox {
     }
 }
 
-/// Carries nothing: other nodes are heard, not told.
+/// Carries nothing: messages of other nodes come in, and none goes out.
 struct NoBus;
 
 impl Bus for NoBus {

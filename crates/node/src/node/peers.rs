@@ -24,7 +24,7 @@ impl Node {
         self.cluster.introduce(now, || self.state(now));
     }
 
-    /// Has all occupied channels told again to the backend of events, after the events that exist by now.
+    /// Sends all occupied channels to the backend of events again, after the events that exist by now.
     ///
     /// # Errors
     /// 100 when the request did not reach all nodes.

@@ -127,7 +127,7 @@ impl Revocations {
         self.table.counts()
     }
 
-    /// A number that grows with each entry, for those who have no session that is told.
+    /// A number that grows with each entry, for callers without a session that gets a notice.
     pub fn changes(&self) -> u64 {
         self.changes.load(Relaxed)
     }

@@ -103,7 +103,7 @@ impl AddressCounts {
         Some(AddressPlace { addresses: Arc::clone(self), address })
     }
 
-    /// The counts for other nodes, at most `count_max`. AddressCounts with less than an eighth of the limit are left out.
+    /// The counts for other nodes, at most `count_max`. Addresses with less than an eighth of the limit are left out.
     pub fn report(&self, count_max: usize) -> Vec<(IpAddr, u32)> {
         let least = self.limit.read().limit.div_ceil(8);
         if least == 0 {

@@ -147,7 +147,7 @@ impl Namespace {
         is_present || self.subscription_type.is_of_maps() && self.map.remove_client_on_unsubscribe
     }
 
-    /// Whether subscribers may rely on every publication: they recover a stream, or are told about a gap in it.
+    /// Whether subscribers may rely on every publication: they recover a stream, or learn of a gap in it.
     pub fn promises_every_publication(&self) -> bool {
         let recovers = self.force_recovery || self.allow_recovery;
         let is_positioned = self.force_positioning || self.allow_positioning;
