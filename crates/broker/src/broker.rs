@@ -243,7 +243,8 @@ impl SuppressedCounters {
 
     /// The counts; no key was dropped.
     pub fn counts(&self) -> SuppressedCounts {
-        let (idempotency, version) = (self.idempotency.load(Relaxed), self.version.load(Relaxed));
+        let idempotency = self.idempotency.load(Relaxed);
+        let version = self.version.load(Relaxed);
         SuppressedCounts { idempotency, version, keys_dropped: 0 }
     }
 }

@@ -29,7 +29,8 @@ pub struct DeliverOptions {
 impl DeliverOptions {
     /// Options of a publication that was not stored, without delta, exclusion, class and receipt.
     pub fn new(accepted_at: Instant) -> Self {
-        let (epoch, delta) = (Epoch::NONE, Delta::Off);
+        let epoch = Epoch::NONE;
+        let delta = Delta::Off;
         Self { epoch, delta, exclude: None, class: None, receipt: 0, accepted_at }
     }
 }

@@ -17,7 +17,8 @@ use crate::{document, environment};
 pub(crate) fn run(arguments: &ShowConfig) -> Result<()> {
     let path = arguments.config.as_deref();
     if let Some(url) = &arguments.api {
-        let (trust, config) = (arguments.trust.clone(), arguments.config.clone());
+        let trust = arguments.trust.clone();
+        let config = arguments.config.clone();
         let server =
             ApiServer { url: Some(url.clone()), trust, key: arguments.key.clone(), config };
         let api = ApiClient::new(&server)?;
@@ -55,7 +56,8 @@ fn text(answer: &Value) -> String {
         let _ = writeln!(text, "{}: {}  # {source}", word(&row["key"]), word(&row["value"]));
     }
     let names = |key| list(key).iter().map(word).collect::<Vec<_>>().join(", ");
-    let (reload, restart) = (names("needs_reload"), names("needs_restart"));
+    let reload = names("needs_reload");
+    let restart = names("needs_restart");
     let _ = write!(text, "\n# {} runs ", word(&answer["node"]));
     let _ = match (word(&answer["error"]).as_str(), &*reload, &*restart) {
         ("", "", "") => writeln!(text, "with what its file and its variables say."),

@@ -41,7 +41,8 @@ impl Progress {
 /// A line of at most 79 characters.
 fn line(done: usize, steps: usize, name: &str) -> String {
     let filled = done * WIDTH / steps.max(1);
-    let (bar, rest) = ("█".repeat(filled), "░".repeat(WIDTH.saturating_sub(filled)));
+    let bar = "█".repeat(filled);
+    let rest = "░".repeat(WIDTH.saturating_sub(filled));
     let name: String = name.chars().filter(|one| !one.is_control()).take(NAME_MAX).collect();
     format!("{bar}{rest} {:>3} %  {name}", done * 100 / steps.max(1))
 }

@@ -122,7 +122,9 @@ fn paced(
 /// Reads an answer for each of `count` lines. Returns the errors.
 async fn answers(mut body: Incoming, count: usize) -> Result<Vec<String>> {
     let mut progress = Progress::of_stderr(count);
-    let (mut rest, mut errors, mut answered) = (Vec::new(), Vec::new(), 0);
+    let mut rest = Vec::new();
+    let mut errors = Vec::new();
+    let mut answered = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame.with_context(|| lost(answered, count))?;
         rest.extend_from_slice(frame.data_ref().map_or(&[], |data| data));

@@ -140,7 +140,8 @@ async fn until_failed(
 
 /// Compares the configuration that runs with what the sources say, for the server API.
 fn config_reader(arguments: &Serve, loaded: &Arc<Mutex<LoadedConfig>>) -> ConfigReader {
-    let (file, flags) = (arguments.config.clone(), arguments.keys.0.clone());
+    let file = arguments.config.clone();
+    let flags = arguments.keys.0.clone();
     let loaded = Arc::clone(loaded);
     ConfigReader(Some(Arc::new(move || {
         let loaded = lock(&loaded);

@@ -76,7 +76,8 @@ fn proxies(settings: &Settings, config: &mut Config, findings: &mut Vec<Finding>
         Place::of_file(settings, place).proxy(&mut options, findings);
         options
     };
-    let (connect, refresh) = (proxy("client.proxy.connect"), proxy("client.proxy.refresh"));
+    let connect = proxy("client.proxy.connect");
+    let refresh = proxy("client.proxy.refresh");
     let client = &mut config.client.proxy;
     client.connect = client.connect.take().map(|_| connect);
     client.refresh = client.refresh.take().map(|_| refresh);
@@ -110,7 +111,8 @@ fn by_name<T: Default>(
     let mut members = BTreeMap::new();
     for member in settings.list(list) {
         let place = Place::of_member(settings, member);
-        let (mut name, mut target) = (String::new(), T::default());
+        let mut name = String::new();
+        let mut target = T::default();
         place.fill(keys::proxy::NAME, &mut name, findings);
         fill(&place, &mut target, findings);
         let (marks, expected) = match list {
@@ -156,7 +158,8 @@ impl<'a> Place<'a> {
     }
 
     fn of_member(settings: &'a Settings, member: &'a MemberSettings) -> Self {
-        let (values, variables) = (&member.values, &settings.variables);
+        let values = &member.values;
+        let variables = &settings.variables;
         Self { values, variables, stored: String::new(), shown: format!("{}.", member.path) }
     }
 }
@@ -183,8 +186,10 @@ impl Place<'_> {
         };
         let mut found = Vec::new();
         self.fill(CONSUMER, options, &mut found);
-        let (redis, jetstream) = (&mut options.redis_stream, &mut options.nats_jetstream);
-        let (postgresql, kafka) = (&mut options.postgresql, &mut options.kafka);
+        let redis = &mut options.redis_stream;
+        let jetstream = &mut options.nats_jetstream;
+        let postgresql = &mut options.postgresql;
+        let kafka = &mut options.kafka;
         self.within(REDIS_PLACE).fill(REDIS, &mut redis.redis, &mut found);
         let modes = [&mut jetstream.publication_data_mode, &mut kafka.publication_data_mode];
         for (place, mode) in HEADER_PLACES.into_iter().zip(modes) {
@@ -210,8 +215,10 @@ impl Place<'_> {
 
     /// A section of this one.
     fn within(&self, section: &str) -> Self {
-        let (stored, shown) = (&self.stored, &self.shown);
-        let (stored, shown) = (format!("{stored}{section}."), format!("{shown}{section}."));
+        let stored = &self.stored;
+        let shown = &self.shown;
+        let stored = format!("{stored}{section}.");
+        let shown = format!("{shown}{section}.");
         Self { stored, shown, ..*self }
     }
 

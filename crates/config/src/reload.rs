@@ -168,7 +168,8 @@ fn differences(one: &Settings, other: &Settings) -> Vec<String> {
     let key = |name: &str| find(name).map(|entry| entry.key);
     let mut keys = different_keys(&one.values, &other.values, key, "");
     for list in &LISTS {
-        let (one, other) = (one.list(list.key.name), other.list(list.key.name));
+        let one = one.list(list.key.name);
+        let other = other.list(list.key.name);
         let paths = |members: &[MemberSettings]| -> BTreeSet<String> {
             members.iter().map(|member| member.path.clone()).collect()
         };

@@ -178,7 +178,8 @@ impl Settings {
     pub(crate) fn rename_former(&mut self, findings: &mut Vec<Finding>) {
         for (old, new) in renamed::FORMER {
             let Some(setting) = self.values.remove(old) else { continue };
-            let (source, reason) = (setting.source.clone(), format!("{old} was renamed to {new}"));
+            let source = setting.source.clone();
+            let reason = format!("{old} was renamed to {new}");
             findings.push(Finding::rejected(Severity::Note, source, old, reason));
             self.values.entry(new.to_owned()).or_insert(setting);
         }

@@ -160,7 +160,8 @@ impl JetStreamLane {
         read.id = number(message).to_string();
         let all = message.headers.iter().flat_map(|headers| headers.iter());
         for (name, values) in all {
-            let (name, value) = (name.to_string(), values.first().map(ToString::to_string));
+            let name = name.to_string();
+            let value = values.first().map(ToString::to_string);
             let value = value.unwrap_or_default();
             if name == self.options.method_header && !name.is_empty() {
                 read.method = value;

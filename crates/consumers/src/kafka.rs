@@ -74,8 +74,10 @@ pub(crate) async fn open(options: &KafkaOptions) -> Result<GroupMember, OpenErro
     let consumer: StreamConsumer<Rebalances> = settings(options)?
         .create_with_context(Rebalances(sender))
         .map_err(|error| OpenError::new(key, error))?;
-    let (consumer, options) = (Arc::new(consumer), Arc::new(options.clone()));
-    let (asked, topics) = (Arc::clone(&consumer), options.topics.clone());
+    let consumer = Arc::new(consumer);
+    let options = Arc::new(options.clone());
+    let asked = Arc::clone(&consumer);
+    let topics = options.topics.clone();
     let limit = options.dial_timeout * 2 * u32::try_from(options.brokers.len()).unwrap_or(1);
     let verified = spawn_blocking(move || verify(&asked, &topics, limit)).await;
     verified.map_err(|error| OpenError::new("brokers", error))??;

@@ -159,7 +159,8 @@ impl Consumers {
         let mut lanes: Vec<(Duration, Start)> = Vec::new();
         for (name, consumer) in enabled() {
             let state = Arc::new(ConsumerState::new(name));
-            let (api, stop) = (Arc::clone(api), stopped.clone());
+            let api = Arc::clone(api);
+            let stop = stopped.clone();
             let pause = Arc::clone(&pause);
             let runner = Runner { api, state: Arc::clone(&state), mode: None, stop, pause };
             lanes.push((consumer.start_delay, open(consumer, runner, node).await?));
@@ -192,7 +193,8 @@ impl Consumers {
                 kind if kind.is_supported() => "this build was made without that queue",
                 _ => "Fanwire does not support that queue yet",
             };
-            let (key, reason) = ("type".to_owned(), format!("{:?}: {reason}", kind.name()));
+            let key = "type".to_owned();
+            let reason = format!("{:?}: {reason}", kind.name());
             Some(ConsumerError { name: name.clone(), key, reason })
         })
     }

@@ -157,7 +157,8 @@ impl Lane for OutboxLane {
             kept => format!(" AND t.id <> ALL({})", array(kept)),
         };
         let select = format!("{}{except} ORDER BY t.id LIMIT {}", self.select, self.limit);
-        let (mut batch, mut ids) = (MessageBatch::default(), Vec::new());
+        let mut batch = MessageBatch::default();
+        let mut ids = Vec::new();
         let mut is_locked = true;
         for answer in client.run(&select).await? {
             let SimpleQueryMessage::Row(row) = answer else { continue };
@@ -178,7 +179,8 @@ impl Lane for OutboxLane {
                     Bytes::copy_from_slice(payload.as_bytes())
                 }
             });
-            let (id, method) = (text(0), text(1));
+            let id = text(0);
+            let method = text(1);
             batch.messages.push(QueueMessage { id, method, payload, headers: Vec::new() });
         }
         if ids.is_empty() || !is_locked {
@@ -306,7 +308,8 @@ async fn listen(
     let connected = server.connect().await.map(drop);
     connected.map_err(|error| OpenError::new(key, describe(&error)))?;
     let sql = format!("LISTEN \"{}\"", channel.replace('"', "\"\""));
-    let (notified, state) = (notified.to_vec(), Arc::clone(state));
+    let notified = notified.to_vec();
+    let state = Arc::clone(state);
     let task = tokio::spawn(async move {
         loop {
             if let Err(error) = notifications(&server, &sql, &notified).await {

@@ -58,12 +58,14 @@ pub(crate) async fn open(
         .map_err(|error| OpenError::new("address", named(&error)))?;
     let tls = |options: &TlsOptions, key| {
         let tls = Tls::new(options).map_err(|error| OpenError::new(key, error))?;
-        let (config, server_name) = (tls.config().clone(), tls.server_name().to_owned());
+        let config = tls.config().clone();
+        let server_name = tls.server_name().to_owned();
         Ok(Some(RedisTls { config, server_name }))
     };
     redis.tls = tls(&options.redis.tls, "tls")?;
     redis.sentinel_tls = tls(&options.redis.sentinel_tls, "sentinel_tls")?;
-    let (dialer, options) = (OwnDialer::new(redis), Arc::new(options.clone()));
+    let dialer = OwnDialer::new(redis);
+    let options = Arc::new(options.clone());
     let mut lanes = Vec::new();
     for stream in &options.streams {
         let position: Arc<Mutex<Bytes>> = Arc::default();
@@ -170,7 +172,8 @@ impl StreamLane {
                 return Ok(MessageBatch::default());
             };
             let group = self.options.consumer_group.as_bytes();
-            let (stream, node) = (self.stream.as_bytes(), self.node.as_bytes());
+            let stream = self.stream.as_bytes();
+            let node = self.node.as_bytes();
             let block = BLOCK.as_millis().to_string();
             let read: [&[u8]; 11] = [
                 b"XREADGROUP",

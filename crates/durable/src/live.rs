@@ -49,7 +49,8 @@ struct PlaceOfUser {
 
 impl LiveLimits {
     pub(crate) fn new(reads_max: usize, reads_of_user_max: usize) -> Self {
-        let (places, by_user) = (Arc::new(Semaphore::new(reads_max)), Arc::default());
+        let places = Arc::new(Semaphore::new(reads_max));
+        let by_user = Arc::default();
         Self { places, reads_of_user_max, by_user }
     }
 
@@ -135,7 +136,8 @@ impl DurableStreams {
         let mut from = start;
         let mut is_closing = self.is_closing.subscribe();
         loop {
-            let (changed, revoked) = (read.entry.changed.notified(), self.revoked.notified());
+            let changed = read.entry.changed.notified();
+            let revoked = self.revoked.notified();
             tokio::pin!(changed, revoked);
             changed.as_mut().enable();
             revoked.as_mut().enable();

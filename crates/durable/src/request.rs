@@ -41,7 +41,8 @@ pub(crate) fn config(headers: &HeaderMap) -> Result<StreamConfig, ErrorResponse>
     if FORK.iter().any(|name| headers.contains_key(name)) {
         return Err(ErrorResponse::new(501, "this server has no forks of streams"));
     }
-    let (ttl, until) = (text(headers, &STREAM_TTL)?, text(headers, &STREAM_EXPIRES_AT)?);
+    let ttl = text(headers, &STREAM_TTL)?;
+    let until = text(headers, &STREAM_EXPIRES_AT)?;
     let lifetime = StreamLifetime::parse(ttl, until).map_err(bad_request)?;
     let content_type = text(headers, &CONTENT_TYPE)?
         .map(str::trim)

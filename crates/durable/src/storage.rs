@@ -157,7 +157,8 @@ impl DurableStreams {
         from: ReadStart,
         bytes_max: usize,
     ) -> Result<StreamBatch, ErrorResponse> {
-        let (tail, kind) = (self.tail(channel)?, state.kind());
+        let tail = self.tail(channel)?;
+        let kind = state.kind();
         let beginning = state.start(tail.epoch);
         let start = match from {
             ReadStart::Tail => tail,
@@ -173,7 +174,9 @@ impl DurableStreams {
         let page = Page { limit: Some(PUBLICATIONS_MAX), since, reverse: false };
         let slice = ready(self.node.channels().history(channel, &page, Instant::now()))?;
         let mut next = start;
-        let (mut payloads, mut bytes, mut left_out) = (Vec::new(), 0, 0);
+        let mut payloads = Vec::new();
+        let mut bytes = 0;
+        let mut left_out = 0;
         for publication in slice.publications {
             // What was dropped from the history can be skipped at the beginning only.
             if publication.offset != next.offset + 1 && from != ReadStart::Beginning {

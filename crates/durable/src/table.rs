@@ -28,7 +28,8 @@ pub(crate) struct StreamEntry {
 impl StreamEntry {
     pub(crate) fn new(channel: &str, state: StreamState) -> Arc<Self> {
         let (changed, published_ms) = Default::default();
-        let (channel, state) = (channel.into(), Mutex::new(state));
+        let channel = channel.into();
+        let state = Mutex::new(state);
         Arc::new(Self { channel, state, changed, published_ms })
     }
 }

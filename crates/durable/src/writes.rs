@@ -76,7 +76,8 @@ impl DurableStreams {
         let content_type = append.content_type.as_deref();
         let payloads = content_type.map(|given| ContentKind::of(given).payloads(&body)).transpose();
         self.with_stream(channel, |entry, state| {
-            let (now_ms, producers_max) = (now_ms(), self.options.max_producers);
+            let now_ms = now_ms();
+            let producers_max = self.options.max_producers;
             let decision = state.decide(&append, producers_max, now_ms);
             let decision = match decision {
                 Ok(decision) => decision,
@@ -85,7 +86,8 @@ impl DurableStreams {
                     return Err(ErrorResponse::of_append(&refusal, &tail));
                 }
             };
-            let (producer, has_content) = (append.producer.clone(), !body.is_empty());
+            let producer = append.producer.clone();
+            let has_content = !body.is_empty();
             let mut status = 204;
             let mut seq = producer.as_ref().map(|producer| producer.seq);
             match decision {
@@ -163,7 +165,8 @@ impl DurableStreams {
     /// 413, and 400 for an incomplete one.
     async fn body(&self, mut body: Body) -> Result<Bytes, ErrorResponse> {
         let bytes_max = self.options.max_request_body_size;
-        let (mut whole, mut dropped) = (BytesMut::new(), 0);
+        let mut whole = BytesMut::new();
+        let mut dropped = 0;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| bad_request("the body is incomplete"))?;
             let Ok(piece) = frame.into_data() else { continue };

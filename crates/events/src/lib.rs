@@ -125,7 +125,8 @@ impl Events {
 
     /// The hooks that receive the node's reports.
     pub fn hooks(&self) -> Hooks {
-        let (pipeline, receiver) = (Arc::clone(&self.0), Arc::clone(&self.0));
+        let pipeline = Arc::clone(&self.0);
+        let receiver = Arc::clone(&self.0);
         let report = move |report: ClientReport| pipeline.report(report);
         let occupancy = move |from, report| receiver.receive(from, report);
         Hooks {
@@ -201,7 +202,8 @@ impl Pipeline {
                 }
                 ClientReport::Disconnected { client, disconnect } => {
                     let event = OutgoingEvent::of_client(EventType::Disconnected, client);
-                    let (code, reason) = (Some(disconnect.code), disconnect.reason.into_owned());
+                    let code = Some(disconnect.code);
+                    let reason = disconnect.reason.into_owned();
                     OutgoingEvent { code, reason, ..event }
                 }
                 ClientReport::ViewChanged { .. } => return,

@@ -195,7 +195,8 @@ impl Occupancy {
         let is_recent = |at: Instant| around.now < at + ANNOUNCE_INTERVAL;
         if !self.announced_at.is_some_and(is_recent) {
             self.announced_at = Some(around.now);
-            let (started_ms, told) = (self.started_ms, around.told);
+            let started_ms = self.started_ms;
+            let told = around.told;
             let report = OccupancyReport { started_ms, told, ..OccupancyReport::default() };
             self.output.messages.push((None, report));
         }

@@ -73,7 +73,8 @@ impl Sender {
         } else {
             return Ok(None);
         };
-        let (failures, log_throttle) = (AtomicU32::new(0), LogThrottle::default());
+        let failures = AtomicU32::new(0);
+        let log_throttle = LogThrottle::default();
         Ok(Some(Self { target, failures, log_throttle }))
     }
 
@@ -145,7 +146,8 @@ impl StreamTarget {
     fn new(options: &EventsRedisStreamOptions) -> Result<Self, EventsError> {
         let mut redis = options.options().map_err(EventsError::Redis)?;
         let tls = Tls::new(&options.tls).map_err(EventsError::RedisTls)?;
-        let (config, server_name) = (tls.config().clone(), tls.server_name().to_owned());
+        let config = tls.config().clone();
+        let server_name = tls.server_name().to_owned();
         redis.tls = Some(RedisTls { config, server_name });
         redis.sentinel_tls = redis.tls.clone();
         Ok(Self {

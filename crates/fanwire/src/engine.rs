@@ -273,7 +273,8 @@ fn redis_options(config: &Config) -> Result<RedisOptions, StartError> {
         sentinels().any(|it| it.addresses.iter().any(|address| address.is_tls));
     let tls = |options: &TlsOptions, key| match Tls::new(options) {
         Ok(tls) => {
-            let (config, server_name) = (tls.config().clone(), tls.server_name().to_owned());
+            let config = tls.config().clone();
+            let server_name = tls.server_name().to_owned();
             Ok(Some(RedisTls { config, server_name }))
         }
         Err(source) => Err(StartError::Tls { key, source }),

@@ -214,7 +214,8 @@ impl Caller {
         hook: &Arc<H>,
         event: Event,
     ) -> impl Future<Output = Result<Answered, String>> + Send + use<Event, Answered, H> {
-        let (hook, time_limit) = (Arc::clone(hook), self.time_limit);
+        let hook = Arc::clone(hook);
+        let time_limit = self.time_limit;
         let call = self.runtime.spawn(async move { hook.call(event).await });
         let abort = call.abort_handle();
         async move {

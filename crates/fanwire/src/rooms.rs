@@ -195,7 +195,8 @@ impl Rooms {
 
     /// Adds what rooms need to the hooks of a program.
     pub(crate) fn extend(&self, hooks: &mut NodeHooks) {
-        let (shared, other) = (Arc::clone(&self.0), hooks.publish.take());
+        let shared = Arc::clone(&self.0);
+        let other = hooks.publish.take();
         hooks.publish = Some(Hook::new(move |event: PublishEvent| {
             if let Some(room) = shared.find(&event.channel) {
                 return Answer::now(match room.input(&event.client.client, event.data) {
@@ -210,7 +211,8 @@ impl Rooms {
                 |hook| hook.call(event, ProxyRoute::default()),
             )
         }));
-        let (shared, other) = (Arc::clone(&self.0), hooks.report.take());
+        let shared = Arc::clone(&self.0);
+        let other = hooks.report.take();
         hooks.report = Some(Box::new(move |report: ClientReport| {
             shared.report(&report);
             other.iter().for_each(|other| other(report.clone()));

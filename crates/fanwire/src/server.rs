@@ -241,7 +241,8 @@ impl Server {
     /// With `shutdown.drain_interval`, connections are closed evenly over that time first. Until then the server
     /// delivers, answers the server API, and reports that it is not ready; handshakes get 503.
     pub async fn shutdown(mut self) {
-        let (started, connections) = (Instant::now(), self.shards.connections());
+        let started = Instant::now();
+        let connections = self.shards.connections();
         self.readiness.drain();
         self.shards.announce_stop();
         if !self.shutdown.drain_interval.is_zero() {

@@ -28,7 +28,8 @@ impl Reloads {
     }
 
     pub(super) fn write(&self, writer: &mut impl MetricsWriter) {
-        let (last, success) = (self.last.load(Relaxed), self.last_success.load(Relaxed));
+        let last = self.last.load(Relaxed);
+        let success = self.last_success.load(Relaxed);
         if last == 0 {
             return;
         }

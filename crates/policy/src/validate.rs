@@ -98,7 +98,8 @@ fn presence_update_interval(client: &ClientOptions) -> Result<(), OptionsError> 
 
 /// Members that are not renewed in time would come and go.
 fn presence_ttl(client: &ClientOptions) -> Result<(), OptionsError> {
-    let (interval, ttl) = (client.presence_update_interval, client.presence_ttl);
+    let interval = client.presence_update_interval;
+    let ttl = client.presence_ttl;
     if ttl > interval {
         return Ok(());
     }

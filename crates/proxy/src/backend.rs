@@ -72,7 +72,8 @@ impl HeaderRules {
             headers.insert(header, value);
         }
         let lower = |names: &[String]| names.iter().map(|name| name.to_ascii_lowercase()).collect();
-        let (emulated, passed) = (lower(emulated), lower(passed));
+        let emulated = lower(emulated);
+        let passed = lower(passed);
         Ok(Self { fixed: headers, emulated, passed, is_metadata: false })
     }
 

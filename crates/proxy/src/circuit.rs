@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn a_circuit_opens_probes_and_closes() {
-        let (mut circuit, start) = (Circuit::default(), Instant::now());
+        let mut circuit = Circuit::default();
+        let start = Instant::now();
         for _ in 1..FAILURES_MAX {
             assert_eq!(circuit.failed(start), None);
         }
@@ -146,7 +147,8 @@ mod tests {
 
     #[test]
     fn the_pause_between_probes_has_a_limit() {
-        let (mut circuit, mut now) = (Circuit::default(), Instant::now());
+        let mut circuit = Circuit::default();
+        let mut now = Instant::now();
         (0..FAILURES_MAX).for_each(|_| assert_ne!(circuit.failed(now), Some(Transition::Closed)));
         for _ in 0..100 {
             now += PROBE_AFTER_MAX;

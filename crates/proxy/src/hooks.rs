@@ -139,7 +139,8 @@ impl ProxyTable {
     ) -> PendingDecision<SubscribeGrant> {
         let proxies = if route.has_stream { &self.streams_by_name } else { &self.subscribe };
         let Some(proxy) = find(proxies, &route.proxy) else { return Answer::now(Ok(None)) };
-        let (streams, runtime) = (Arc::clone(&self.streams), self.runtime.clone());
+        let streams = Arc::clone(&self.streams);
+        let runtime = self.runtime.clone();
         self.run(async move {
             let SubscribeEvent { client, context, channel, data, .. } = event;
             let (data, b64data) = payload(&proxy, data);

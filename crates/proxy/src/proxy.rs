@@ -235,7 +235,9 @@ impl Proxy {
     fn failed(&self, kind: EventKind, failure: &CallFailure) -> Rejection {
         match self.meaning(failure) {
             Some(StatusMeaning::Error { code, message, temporary }) => {
-                let (code, message, temporary) = (*code, message.clone(), *temporary);
+                let code = *code;
+                let message = message.clone();
+                let temporary = *temporary;
                 return Rejection::Error(ProtocolError { code, message, temporary });
             }
             Some(StatusMeaning::Disconnect { code, reason }) => {
@@ -260,7 +262,8 @@ impl Proxy {
 
     fn not_called(&self, kind: EventKind, cause: FailureCause, text: &str) -> Rejection {
         self.counters.failed(kind, cause);
-        let (proxy, event) = (&self.key, kind.name());
+        let proxy = &self.key;
+        let event = kind.name();
         let kind_of_line = format!("{event} {}", cause.name()); // texts of errors have no limit in number
         if let Some(repeats) = self.log_throttle.record(&kind_of_line, Instant::now()) {
             let consequence = match kind {

@@ -75,7 +75,8 @@ impl<Tls: Clone> EngineRedisOptions<Tls> {
     /// The same with the options `connect_timeout` and `io_timeout` of addresses as keys.
     fn without_timeouts(&self) -> Result<Self, RedisError> {
         let mut redis = self.clone();
-        let (connect, io) = (&mut redis.connect_timeout, &mut redis.io_timeout);
+        let connect = &mut redis.connect_timeout;
+        let io = &mut redis.io_timeout;
         for text in redis.address.iter_mut().chain(&mut redis.cluster_address) {
             let Some((address, options)) = text.split_once('?') else { continue };
             let mut others = Vec::new();
@@ -154,9 +155,11 @@ impl<Tls: Clone> EngineRedisOptions<Tls> {
                     let wrong = "engine.redis.sentinel_master_name names no master to ask for";
                     return Err(RedisError::Address { text: group.to_owned(), wrong });
                 }
-                let (master, addresses) = (name.to_owned(), addresses.clone());
+                let master = name.to_owned();
+                let addresses = addresses.clone();
                 let sentinels = Sentinels { master, addresses, client_name: String::new() };
-                let (host, sentinels) = (String::new(), Some(Arc::new(sentinels)));
+                let host = String::new();
+                let sentinels = Some(Arc::new(sentinels));
                 masters.push(Address { host, sentinels, ..Address::default() });
             }
         }

@@ -81,7 +81,8 @@ type BoxError = Box<dyn Error + Send + Sync>;
 impl HttpsClient {
     /// Makes a client with a connection for each request.
     pub fn new(tls: Tls, limits: RequestLimits) -> Self {
-        let (idle_per_host_max, idle_timeout) = (0, Duration::ZERO);
+        let idle_per_host_max = 0;
+        let idle_timeout = Duration::ZERO;
         let http2 = Http2::Never;
         Self::pooled(tls, limits, PoolOptions { idle_per_host_max, idle_timeout, http2 })
     }

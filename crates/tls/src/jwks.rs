@@ -37,7 +37,8 @@ impl KeyFetcher {
 
 impl KeySource for KeyFetcher {
     fn fetch(&self, fetch: Fetch) {
-        let (client, log_throttle) = (Arc::clone(&self.client), Arc::clone(&self.log_throttle));
+        let client = Arc::clone(&self.client);
+        let log_throttle = Arc::clone(&self.log_throttle);
         self.runtime.spawn(async move {
             let url = fetch.url().to_owned();
             match get(&client, &url).await {

@@ -46,7 +46,8 @@ impl TraceExporter {
             format!("OTEL_EXPORTER_OTLP_CERTIFICATE: {fault}, expected {expected}")
         })?;
         record_traces(options.sampler);
-        let (client, log_throttle) = (HttpsClient::new(tls, LIMITS), LogThrottle::default());
+        let client = HttpsClient::new(tls, LIMITS);
+        let log_throttle = LogThrottle::default();
         let mut exporter = Self { node: Arc::clone(node), options, client, log_throttle };
         let own =
             [("service.instance.id", node.uid()), ("service.version", env!("CARGO_PKG_VERSION"))]

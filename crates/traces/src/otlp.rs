@@ -99,7 +99,8 @@ enum OneValue {
 /// The body of a request with these spans.
 pub(crate) fn export_request(resource: &[(String, String)], spans: Vec<Span>) -> Vec<u8> {
     let attributes = resource.iter().map(|(key, value)| pair(key, SpanValue::Text(value.clone())));
-    let (name, version) = ("fanwire".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    let name = "fanwire".to_owned();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
     let scope_spans = ScopeSpans {
         scope: Some(Scope { name, version }),
         spans: spans.into_iter().map(message).collect(),

@@ -48,7 +48,8 @@ fn forward(mut browser: &TcpStream, server: SocketAddr, begun: &[u8]) -> io::Res
         socket.set_nodelay(true)?; // what is copied is complete
     }
     server.write_all(begun)?;
-    let (mut to_browser, mut from_server) = (browser.try_clone()?, server.try_clone()?);
+    let mut to_browser = browser.try_clone()?;
+    let mut from_server = server.try_clone()?;
     thread::spawn(move || {
         let _ = io::copy(&mut from_server, &mut to_browser);
         to_browser.shutdown(Shutdown::Both)

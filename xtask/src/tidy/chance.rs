@@ -50,7 +50,11 @@ const LISTED: [(&str, &str, &str); 6] = [
     ("crates/node/src/node.rs", "Instant::now", "the start of a node that is given no time"),
     ("crates/node/src/node.rs", "SystemTime::now", "the start of a node that is given no time"),
     ("crates/node/src/broadcast.rs", "Instant::now", "how long encoding took, for a metric"),
-    ("crates/broker/src/chance.rs", "rand::random", "the port itself, where no caller gives another"),
+    (
+        "crates/broker/src/chance.rs",
+        "rand::random",
+        "the port itself, where no caller gives another",
+    ),
     ("crates/broker/src/position.rs", "rand::random", "epochs of engines outside of this process"),
     ("crates/auth/src/revocation.rs", "RandomState", "keys of a table, whose order is not visible"),
 ];

@@ -210,7 +210,8 @@ impl MemoryBroker {
     /// `EVICTIONS_MAX` times, and then until `grown` bytes are free.
     fn count(&self, grown: isize, streams: &mut Streams) {
         self.history_bytes.fetch_add(grown as usize, Relaxed); // a negative number wraps around
-        let (mut evicted, mut freed_all) = (0_u64, 0);
+        let mut evicted = 0_u64;
+        let mut freed_all = 0;
         while self.history_bytes() > self.history_bytes_max
             && (evicted < EVICTIONS_MAX || freed_all < grown)
         {

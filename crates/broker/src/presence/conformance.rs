@@ -43,7 +43,8 @@ fn check_runs(make: MakePresence<'_>, runs: u64) {
 }
 
 fn a_member_is_returned_complete_until_it_is_removed(make: MakePresence<'_>) {
-    let (presence, now) = (make(), Instant::now());
+    let presence = make();
+    let now = Instant::now();
     let whole = ClientInfo {
         conn_info: "\u{0}any bytes".into(),
         chan_info: "{}".into(),
@@ -61,7 +62,8 @@ fn a_member_is_returned_complete_until_it_is_removed(make: MakePresence<'_>) {
 }
 
 fn a_member_is_returned_until_it_expires(make: MakePresence<'_>) {
-    let (presence, now) = (make(), Instant::now());
+    let presence = make();
+    let now = Instant::now();
     add(&*presence, "a", info("c", "1"), now);
     add(&*presence, "a", info("d", "2"), now + TTL / 2);
     for (after, expected) in [(TTL - TICK, 2), (TTL, 1), (TTL + TTL / 2, 0)] {
@@ -71,7 +73,8 @@ fn a_member_is_returned_until_it_expires(make: MakePresence<'_>) {
 }
 
 fn a_renewed_member_has_its_latest_info(make: MakePresence<'_>) {
-    let (presence, now) = (make(), Instant::now());
+    let presence = make();
+    let now = Instant::now();
     add(&*presence, "a", info("c", "1"), now);
     add(&*presence, "a", info("c", "1"), now + TTL / 2);
     assert_eq!(stats(&*presence, "a", now + TTL), (1, 1), "renewed");
@@ -82,7 +85,8 @@ fn a_renewed_member_has_its_latest_info(make: MakePresence<'_>) {
 }
 
 fn users_are_counted_once(make: MakePresence<'_>) {
-    let (presence, now) = (make(), Instant::now());
+    let presence = make();
+    let now = Instant::now();
     for (client, user) in [("c", "1"), ("d", "1"), ("e", ""), ("f", "")] {
         add(&*presence, "a", info(client, user), now);
     }
@@ -95,7 +99,8 @@ fn users_are_counted_once(make: MakePresence<'_>) {
 
 /// Members come and go between the pages. Only what no page may lack, or have, is asserted.
 fn pages_have_every_member_that_stays(make: MakePresence<'_>) {
-    let (presence, now) = (make(), Instant::now());
+    let presence = make();
+    let now = Instant::now();
     let long = "x".repeat(100); // Redis stores small hashes of short texts in another form
     let member =
         |client: String| ClientInfo { conn_info: long.clone().into(), ..info(&client, "u") };
@@ -105,7 +110,9 @@ fn pages_have_every_member_that_stays(make: MakePresence<'_>) {
     }
     presence.add("a", info("expired", "u"), TICK, now).wait().expect("the store is available");
     for limit in [1, 7, 100, 10_000] {
-        let (mut seen, mut cursor, mut pages) = (BTreeSet::new(), 0, 0);
+        let mut seen = BTreeSet::new();
+        let mut cursor = 0;
+        let mut pages = 0;
         loop {
             let page = presence
                 .page("a", cursor, limit, now + TICK)
@@ -131,7 +138,8 @@ fn pages_have_every_member_that_stays(make: MakePresence<'_>) {
 }
 
 fn calls_from_many_threads_all_count(make: MakePresence<'_>) {
-    let (presence, now) = (make(), Instant::now());
+    let presence = make();
+    let now = Instant::now();
     thread::scope(|scope| {
         for thread in 0..4 {
             let presence = &presence;
@@ -155,7 +163,9 @@ type Model = BTreeMap<(u32, u32), (ClientInfo, Instant)>;
 fn random_calls_agree_with_the_model(make: MakePresence<'_>, runs: u64) {
     for seed in 0..runs {
         let mut random = StdRng::seed_from_u64(seed);
-        let (presence, mut now, mut model) = (make(), Instant::now(), Model::new());
+        let presence = make();
+        let mut now = Instant::now();
+        let mut model = Model::new();
         for step in 0..STEPS {
             random_call(&*presence, &mut model, &mut now, &mut random);
             let channel = random.random_range(0..CHANNELS);
@@ -174,7 +184,8 @@ fn random_calls_agree_with_the_model(make: MakePresence<'_>, runs: u64) {
 
 /// Makes one random call to the store and to the model.
 fn random_call(presence: &dyn Presence, model: &mut Model, now: &mut Instant, random: &mut StdRng) {
-    let (channel, client) = (random.random_range(0..CHANNELS), random.random_range(0..9));
+    let channel = random.random_range(0..CHANNELS);
+    let client = random.random_range(0..9);
     match random.random_range(0..10) {
         0..5 => {
             let user = random.random_range(0..4).to_string();

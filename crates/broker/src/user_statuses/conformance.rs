@@ -23,7 +23,8 @@ pub fn check(make: MakeUserStatuses<'_>) {
 }
 
 fn a_change_keeps_what_it_does_not_set(make: MakeUserStatuses<'_>) {
-    let (store, unix) = (make(), now());
+    let store = make();
+    let unix = now();
     let users = ["ada".to_owned(), "{:b}*?\n é".to_owned()];
     let mut expect = UserStatus::default();
     assert_eq!(read(&*store, &users), vec![expect.clone(); 2]);
@@ -45,7 +46,8 @@ fn a_change_keeps_what_it_does_not_set(make: MakeUserStatuses<'_>) {
 }
 
 fn a_thousand_users_are_read_in_the_order_of_the_request(make: MakeUserStatuses<'_>) {
-    let (store, unix) = (make(), now());
+    let store = make();
+    let unix = now();
     let users: Vec<_> = (0..1000).rev().map(|number| number.to_string()).collect();
     let known: Vec<_> = users.iter().step_by(3).cloned().collect();
     let change = UserStatusChange { active: Some(unix), ..change() };
@@ -58,7 +60,8 @@ fn a_thousand_users_are_read_in_the_order_of_the_request(make: MakeUserStatuses<
 }
 
 fn changes_of_many_threads_all_count(make: MakeUserStatuses<'_>) {
-    let (store, unix) = (make(), now());
+    let store = make();
+    let unix = now();
     thread::scope(|scope| {
         for number in 0..4 {
             let store = &store;

@@ -45,11 +45,13 @@ struct Probe<'a> {
 pub(crate) async fn observe(options: &Doctor) -> Result<Observations> {
     let base = base(&options.address)?;
     let uri: Uri = base.parse().with_context(|| format!("{base} is not an address"))?;
-    let (host, is_https) = (uri.host().unwrap_or_default(), uri.scheme_str() == Some("https"));
+    let host = uri.host().unwrap_or_default();
+    let is_https = uri.scheme_str() == Some("https");
     let host = host.trim_matches(['[', ']']);
     let port = uri.port_u16().unwrap_or(if is_https { 443 } else { 80 });
     let socket = connect(host, port).await?;
-    let (local, of_host) = (socket.local_addr()?.ip(), socket.peer_addr()?.ip());
+    let local = socket.local_addr()?.ip();
+    let of_host = socket.peer_addr()?.ip();
     let trust = TlsOptions { server_ca_pem: options.ca.clone().unwrap_or_default(), ..enabled() };
     let tls = || Tls::new(&trust).map_err(|error| anyhow!("--ca: {}, expected PEM", error.fault));
     let any = || Tls::new(&TlsOptions { insecure_skip_verify: true, ..enabled() });
@@ -269,12 +271,14 @@ impl Probe<'_> {
 
     /// Asks the server API for the address of this client; `None` without an API, or when it does not say.
     async fn seen_address(&self, connect: &Value) -> Option<SeenAddress> {
-        let (api, user) = (self.api.as_ref()?, user(self.options.token.as_deref()?)?);
+        let api = self.api.as_ref()?;
+        let user = user(self.options.token.as_deref()?)?;
         let reply = api.call("connections", &json!({ "user": user })).await.ok()?;
         let address = reply["connections"][connect["client"].as_str()?]["address"].as_str()?;
         let by_server =
             address.parse().or_else(|_| address.parse().map(|one: SocketAddr| one.ip()));
-        let (local, of_host) = (self.local, self.of_host);
+        let local = self.local;
+        let of_host = self.of_host;
         Some(SeenAddress { by_server: by_server.ok()?, local, of_host })
     }
 }

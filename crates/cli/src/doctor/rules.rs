@@ -129,7 +129,8 @@ fn stream(name: &str, opened: &Opened, reference: Option<Duration>, findings: &m
             findings.push(problem(Fault::Buffered, text));
         }
         (Some(after), Some(reference)) if !is_websocket && *after > allowed => {
-            let (after, reference) = (after.as_millis(), reference.as_millis());
+            let after = after.as_millis();
+            let reference = reference.as_millis();
             let text = format!("{name}: the first reply took {after} ms, {reference} by WebSocket");
             findings.push(problem(Fault::Buffered, text));
         }

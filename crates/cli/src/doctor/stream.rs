@@ -88,7 +88,8 @@ impl MessageStream {
 /// The text of the first frame with a message; an end is a close frame, or what is no frame.
 fn front_frame(partial: &mut Vec<u8>) -> Result<Option<String>, Option<(u64, String)>> {
     while let Some((first, length)) = frame::front(partial).map_err(|_| None)? {
-        let (opcode, payload) = (first.opcode, first.payload.to_vec());
+        let opcode = first.opcode;
+        let payload = first.payload.to_vec();
         partial.drain(..length);
         match (opcode, &payload[..]) {
             (frame::TEXT, text) => return Ok(Some(String::from_utf8_lossy(text).into_owned())),

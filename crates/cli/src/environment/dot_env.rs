@@ -15,7 +15,8 @@ use anyhow::{Result, bail};
 /// The number of a line that is no variable, and what is wrong with it.
 pub(super) fn parse(text: &str) -> Result<BTreeMap<String, String>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
-    let (mut variables, mut rest) = (BTreeMap::new(), text.as_str());
+    let mut variables = BTreeMap::new();
+    let mut rest = text.as_str();
     while let Some(start) = rest.find(|character: char| !character.is_whitespace()) {
         rest = &rest[start..];
         let line = text[..text.len() - rest.len()].matches('\n').count() + 1;
@@ -74,7 +75,8 @@ fn value<'a>(
     let Some(end) = end else {
         bail!("line {line}: the quote that begins the value of {name} is not closed");
     };
-    let (inner, after) = (&text[1..1 + end], &text[end + 2..]);
+    let inner = &text[1..1 + end];
+    let after = &text[end + 2..];
     let behind = after.split('\n').next().unwrap_or_default().trim();
     if !behind.is_empty() && !behind.starts_with('#') {
         bail!("line {line}: {behind:?} stands behind the quoted value of {name}");
@@ -114,7 +116,8 @@ fn expanded(text: &str, variables: &BTreeMap<String, String>) -> String {
 
 /// Replaces the escapes of a text in double quotes.
 fn unescaped(text: &str) -> String {
-    let (mut out, mut characters) = (String::with_capacity(text.len()), text.chars());
+    let mut out = String::with_capacity(text.len());
+    let mut characters = text.chars();
     while let Some(character) = characters.next() {
         match (character, character == '\\') {
             (_, true) => match characters.next() {

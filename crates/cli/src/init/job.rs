@@ -58,7 +58,8 @@ impl Job {
 
     /// A module that connects with the stock SDK, subscribes and prints what it receives.
     pub(super) fn client(self, websocket: &str, token: &str) -> String {
-        let (name, channel) = (self.name(), self.channel());
+        let name = self.name();
+        let channel = self.channel();
         let on = match self {
             Self::Chat => CHAT_CLIENT.to_owned(),
             _ => format!("{name}.on('publication', ({{ data }}) => console.log(data));\n"),

@@ -11,7 +11,8 @@ use super::{Config, Severity};
 use crate::keys::API_KEYS;
 
 pub(super) fn are_right(config: &Config) -> Vec<(Severity, String, String)> {
-    let (options, mut found) = (&config.http_api, Vec::new());
+    let options = &config.http_api;
+    let mut found = Vec::new();
     let others = [&options.key, &options.previous_key, &config.grpc_api.key];
     let mut secrets: BTreeSet<&str> = others.map(|key| &**key).into();
     let known: BTreeSet<&str> =

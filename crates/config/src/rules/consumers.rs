@@ -39,8 +39,10 @@ fn options(kind: ConsumerKind, consumer: &ConsumerOptions, wrong: &mut impl FnMu
         );
         return wrong("type", &what);
     }
-    let (postgresql, redis) = (&consumer.postgresql, &consumer.redis_stream);
-    let (nats, kafka) = (&consumer.nats_jetstream, &consumer.kafka);
+    let postgresql = &consumer.postgresql;
+    let redis = &consumer.redis_stream;
+    let nats = &consumer.nats_jetstream;
+    let kafka = &consumer.kafka;
     let required: &[(&str, bool)] = match kind {
         ConsumerKind::Postgresql => &[
             ("dsn", postgresql.dsn.is_empty()),

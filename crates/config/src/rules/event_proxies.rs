@@ -193,7 +193,8 @@ fn unknown(places: &Places<'_>, key: String, name: &str, default: &str) -> Proxy
 
 /// Names and values that are no headers, and names that calls do not carry.
 fn headers(at: &str, proxy: &ProxyOptions) -> Vec<ProxyRemark> {
-    let (http, grpc) = (&proxy.http, &proxy.grpc);
+    let http = &proxy.http;
+    let grpc = &proxy.grpc;
     let lists = [
         ("http_headers", &proxy.http_headers),
         ("grpc_metadata", &proxy.grpc_metadata),

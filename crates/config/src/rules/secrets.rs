@@ -7,7 +7,8 @@ use super::{Config, Remark, Severity};
 
 pub(super) fn are_long(config: &Config) -> Vec<Remark> {
     let client = &config.client;
-    let (api, grpc) = (&config.http_api, &config.grpc_api);
+    let api = &config.http_api;
+    let grpc = &config.grpc_api;
     let subscription = &client.subscription_token;
     let secrets = [
         ("client.token.hmac_secret_key", &*client.token.hmac_secret_key, SIGNS),

@@ -67,7 +67,8 @@ pub(crate) async fn serve<S, A, R, B>(
     let ConnectionSettings { peer, slots, has_small_messages } = settings;
     let streams = Arc::<Streams>::default();
     let service = service_fn({
-        let (streams, slots) = (Arc::clone(&streams), Arc::clone(&slots));
+        let streams = Arc::clone(&streams);
+        let slots = Arc::clone(&slots);
         move |mut request: Request<Incoming>| {
             let open = Arc::new(OpenStream::begin(&streams));
             request.extensions_mut().insert(Arc::clone(&open));

@@ -289,7 +289,8 @@ async fn accept<S: Service>(
         match queue.accept().await {
             Ok((socket, peer)) => {
                 let slot = ConnectionSlot::new(slots, slot);
-                let (served, stop) = (served.clone(), stop.clone());
+                let served = served.clone();
+                let stop = stop.clone();
                 if !served.settings.trusted_proxies.speaks_proxy_protocol(peer) {
                     served.begin(socket, ClientAddress::of_peer(peer), slot, stop);
                     continue;
@@ -379,7 +380,9 @@ async fn serve_connection<S: Service>(
         let exchange = exchange.clone();
         move |mut request: Request<Incoming>| {
             let mut in_flight = exchange.begin_request(&mut request);
-            let (served, slot, exchange) = (served.clone(), slot.clone(), exchange.clone());
+            let served = served.clone();
+            let slot = slot.clone();
+            let exchange = exchange.clone();
             let request = request.map(|body| TrackedBody::new(body, exchange.clone(), &slot.slots));
             async move {
                 let mut answer = served.answer(request, client).await;

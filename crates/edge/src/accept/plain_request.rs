@@ -74,7 +74,8 @@ impl PlainRequests {
         slots: &Arc<ConnectionSlots>,
         http: Box<dyn HttpServer>,
     ) {
-        let (requests, slots) = (Arc::clone(self), Arc::clone(slots));
+        let requests = Arc::clone(self);
+        let slots = Arc::clone(slots);
         let requests = SocketRequests { requests, client, http, slots, idle: None };
         self.shards.accept(socket, Box::new(requests));
     }

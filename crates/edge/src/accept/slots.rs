@@ -66,7 +66,8 @@ pub(crate) struct IdleOnShard(Arc<ConnectionSlots>);
 
 impl ConnectionSlots {
     pub(crate) fn new(all: usize) -> Arc<Self> {
-        let (free, gives_way) = (Arc::new(Semaphore::new(all)), Arc::default());
+        let free = Arc::new(Semaphore::new(all));
+        let gives_way = Arc::default();
         let (idle, idle_on_shards) = Default::default();
         Arc::new(Self { all, free, idle, idle_on_shards, gives_way })
     }

@@ -186,7 +186,8 @@ impl<S: AsyncRead + Unpin> TimeoutStream<S> {
             if Pin::new(&mut self.socket).poll_read(context, &mut buffer)?.is_pending() {
                 break;
             }
-            let (bytes, now) = (buffer.filled().len() as u64, Instant::now());
+            let bytes = buffer.filled().len() as u64;
+            let now = Instant::now();
             if bytes == 0 || bytes > lingering.bytes || now >= lingering.until {
                 return Poll::Ready(Ok(()));
             }
@@ -245,7 +246,8 @@ impl<S: PeerEnd + AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S
         }
         let LingerLimits { time, silence, bytes, head_bytes } = self.timeouts.linger;
         let bytes = if self.exchange.is_in_head() { head_bytes } else { bytes };
-        let (time, silence) = (self.slots.limit(time), self.slots.limit(silence));
+        let time = self.slots.limit(time);
+        let silence = self.slots.limit(silence);
         let now = Instant::now();
         let lingering = Lingering { until: now + time, silent_until: now + silence, bytes };
         self.poll_discard(lingering, context)

@@ -108,7 +108,8 @@ impl TlsAcceptor {
     /// each of them.
     fn refuse(&self, result: HandshakeResult, peer: SocketAddr, cause: &str) {
         let repeats = self.counts.fail(result, cause, peer, Instant::now());
-        let (address, cause) = (display(peer), excerpt(cause));
+        let address = display(peer);
+        let cause = excerpt(cause);
         match repeats.map(Repeats::count) {
             Some(count) => tracing::info!(count, cause, address, "a TLS handshake failed"),
             None => tracing::debug!(cause, address, "a TLS handshake failed"),

@@ -216,7 +216,8 @@ impl Admission {
         let origin = headers
             .get(header::ORIGIN)
             .map(|origin| excerpt(&String::from_utf8_lossy(origin.as_bytes())));
-        let (address, cause) = (peer.map(display), excerpt(text));
+        let address = peer.map(display);
+        let cause = excerpt(text);
         match repeats.map(Repeats::count) {
             Some(count) => tracing::info!(count, cause, origin, address, "refused a handshake"),
             None => tracing::debug!(cause, origin, address, "refused a handshake"),

@@ -76,7 +76,8 @@ impl<A: Application> Endpoint<A> {
     ) -> Response<Body> {
         let on_upgrade = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
-        let (address, is_stream) = (address_of(&head.extensions), is_extended_connect(&head));
+        let address = address_of(&head.extensions);
+        let is_stream = is_extended_connect(&head);
         match self.decide(&head, !body.is_end_stream(), address, setup) {
             Err(refusal) => refusal.map(Body::from),
             Ok((connection, response)) => {

@@ -120,7 +120,8 @@ impl<B> CommandStream<B> {
 impl<B: HttpBody<Data = Bytes> + Unpin> CommandStream<B> {
     /// The commands that have arrived: further pieces join the first one as long as they wait already.
     fn gather(&mut self, context: &mut Context<'_>) -> VecDeque<Line> {
-        let (mut lines, mut bytes) = (VecDeque::new(), 0);
+        let mut lines = VecDeque::new();
+        let mut bytes = 0;
         while !self.has_ended && (bytes < GATHERED_BYTES_MAX || lines.is_empty()) {
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => {

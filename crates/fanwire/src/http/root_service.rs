@@ -51,7 +51,8 @@ impl Service for RootService {
         peer: SocketAddr,
     ) -> Response<Content> {
         let Some(requests) = &self.requests else { return self.route(request, peer).await };
-        let (method, handler) = (request.method().clone(), requests.handler(request.uri().path()));
+        let method = request.method().clone();
+        let handler = requests.handler(request.uri().path());
         // Boxed, so that a request that is not counted does not reserve its size twice.
         let response = Box::pin(self.route(request, peer)).await;
         requests.record(handler, &method, response.status().as_u16());

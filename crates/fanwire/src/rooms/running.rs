@@ -172,7 +172,8 @@ impl RoomState {
     /// # Errors
     /// See [`RoomCommandError`].
     pub(super) fn input(&self, client: &str, data: Bytes) -> Result<(), RoomCommandError> {
-        let (kind, now) = ((self.kind)(&data), self.started.elapsed());
+        let kind = (self.kind)(&data);
+        let now = self.started.elapsed();
         self.queue.lock().queue.input(client, kind, data, now)
     }
 
@@ -281,7 +282,9 @@ impl RunningRoom {
             recorder.record(self.room.ticks() + 1, &commands);
             self.state.recording.lock().extend(recorder.take());
         }
-        let (mut messages, mut bytes, mut failed) = (0, 0, 0);
+        let mut messages = 0;
+        let mut bytes = 0;
+        let mut failed = 0;
         for output in self.room.tick(&mut commands) {
             if let RoomOutput::Message(message) = output {
                 messages += 1;

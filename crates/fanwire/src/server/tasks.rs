@@ -124,7 +124,8 @@ async fn sweep_contexts(node: Arc<Node>, contexts: Arc<Contexts>) {
     let mut ticks = tokio::time::interval(Contexts::SWEEP_INTERVAL);
     loop {
         ticks.tick().await;
-        let (node, contexts) = (node.clone(), contexts.clone());
+        let node = node.clone();
+        let contexts = contexts.clone();
         let sweep = move || contexts.sweep(|channel| node.channels().has_subscribers(channel));
         // With very many channels it takes some milliseconds; requests on this runtime must not wait for it.
         let _ = tokio::task::spawn_blocking(sweep).await;
@@ -136,7 +137,8 @@ async fn tick(node: Arc<Node>, metrics: Arc<ServerMetrics>, handshakes: Handshak
     node.summarise(metrics.meters());
     let mut ticks = tokio::time::interval(TICK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (throttle, mut logged) = (LogThrottle::default(), 0);
+    let throttle = LogThrottle::default();
+    let mut logged = 0;
     loop {
         ticks.tick().await;
         log_evictions(&node, &throttle, &mut logged, Instant::now());
@@ -153,7 +155,8 @@ async fn tick(node: Arc<Node>, metrics: Arc<ServerMetrics>, handshakes: Handshak
 fn log_evictions(node: &Node, throttle: &LogThrottle, logged: &mut u64, now: Instant) {
     let evictions = node.channels().history_evictions();
     if evictions > *logged && throttle.record("history", now).is_some() {
-        let (dropped, bytes) = (evictions - *logged, node.counts().history_bytes);
+        let dropped = evictions - *logged;
+        let bytes = node.counts().history_bytes;
         tracing::warn!(
             dropped,
             bytes,

@@ -25,6 +25,10 @@ use crate::client::Client;
 const OBJECTS: u64 = 60;
 const VIEWERS: usize = 100;
 const TICKS: u64 = 200;
+/// Ticks from one mark to the next.
+const MARK_INTERVAL: u64 = 50;
+/// Marks after which a client that lacks something gives up.
+const MARKS_MAX: u32 = 240;
 const TILE: u32 = 10;
 const TILES_MAX: usize = 100;
 const RINGS: [&str; 1] = ["8/2"];
@@ -40,6 +44,14 @@ struct End {
     objects: BTreeMap<u64, (i64, String)>,
     /// By player: the tiles of the last view, without its margin.
     views: BTreeMap<u32, BTreeSet<String>>,
+}
+
+impl End {
+    /// The objects in the tiles of a client.
+    fn objects_in(&self, tiles: &BTreeSet<String>) -> BTreeMap<u64, (i64, String)> {
+        let objects = self.objects.iter().filter(|(_, (_, tile))| tiles.contains(tile));
+        objects.map(|(id, object)| (*id, object.clone())).collect()
+    }
 }
 
 /// Objects and views walk at random until the last tick.
@@ -117,10 +129,13 @@ impl Simulation for Walk {
             }
         }
         context.publish_objects(&mut self.objects);
-        // Shards set the last views soon after the tick that moved them, and report them to a later tick: two seconds are enough.
-        if self.ticks == TICKS + 400 {
+        // Shards set the last views after the tick that moved them, and report them to a later tick. Clients look at each of these
+        // marks whether they have everything.
+        if self.ticks == TICKS + 1 {
             *self.result.lock() = self.end.clone();
-            context.reliable(r#"{"end":true}"#);
+        }
+        if self.ticks > TICKS && self.ticks.is_multiple_of(MARK_INTERVAL) {
+            context.reliable(r#"{"mark":true}"#);
         }
     }
 }
@@ -134,6 +149,11 @@ struct Seen {
 }
 
 impl Seen {
+    fn has_everything(&self, end: &End) -> bool {
+        end.views[&self.player].is_subset(&self.tiles)
+            && self.objects == end.objects_in(&self.tiles)
+    }
+
     fn apply(&mut self, data: &Value) {
         if let Some(player) = data["player"].as_u64() {
             self.player = player as u32;
@@ -172,18 +192,22 @@ impl Seen {
     }
 }
 
-async fn view_to_the_end(server: Arc<EmbeddedServer>) -> Seen {
+async fn view_to_the_end(server: Arc<EmbeddedServer>, result: Arc<Mutex<End>>) -> Seen {
     let mut client = Client::open(server.address(), "").await;
     client.text(r#"{"id":1,"connect":{}}"#).await;
     client.next_text().await;
     client.text(r#"{"id":2,"subscribe":{"channel":"world"}}"#).await;
     let mut seen = Seen::default();
+    let mut marks = 0;
     loop {
         for line in client.next_text().await.lines() {
             let push: Value = serde_json::from_str(line).expect("JSON");
             let data = &push["push"]["pub"]["data"];
-            if data["end"] == true {
-                return seen;
+            if data["mark"] == true {
+                marks += 1;
+                if marks == MARKS_MAX || seen.has_everything(&result.lock()) {
+                    return seen;
+                }
             }
             seen.apply(data);
         }
@@ -221,21 +245,16 @@ fn a_hundred_viewers_have_the_objects_in_their_views() {
     let seen = Runtime::new().expect("a runtime").block_on(async {
         let mut viewers = JoinSet::new();
         for _ in 0..VIEWERS {
-            viewers.spawn(view_to_the_end(Arc::clone(&server)));
+            viewers.spawn(view_to_the_end(Arc::clone(&server), Arc::clone(&result)));
         }
         viewers.join_all().await
     });
-    let End { objects, views } = result.lock().clone();
+    let end = result.lock().clone();
     assert_eq!(seen.len(), VIEWERS);
     for viewer in &seen {
-        let of_view = &views[&viewer.player];
+        let of_view = &end.views[&viewer.player];
         assert!(of_view.is_subset(&viewer.tiles), "player {} lacks tiles", viewer.player);
-        let expected: BTreeMap<_, _> = objects
-            .iter()
-            .filter(|(_, (_, tile))| viewer.tiles.contains(tile))
-            .map(|(id, object)| (*id, object.clone()))
-            .collect();
-        assert_eq!(viewer.objects, expected, "player {}", viewer.player);
+        assert_eq!(viewer.objects, end.objects_in(&viewer.tiles), "player {}", viewer.player);
     }
     let stats = rooms.stats("world").expect("a room");
     assert_eq!(stats.failed_outputs, 0);

@@ -12,7 +12,8 @@ use crate::options::Namespace;
 /// Errors: size without time or time without size, recovery without history, fractions of a second, positions that
 /// expire before publications do.
 pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsError> {
-    let (size, ttl) = (namespace.history_size, namespace.history_ttl);
+    let size = namespace.history_size;
+    let ttl = namespace.history_ttl;
     let meta_ttl = namespace.history_meta_ttl;
     let wrong = |key: &str, given: String, expected: String| {
         OptionsError::value(format!("{prefix_key}.{key}"), given, expected)

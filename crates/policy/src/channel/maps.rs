@@ -75,7 +75,8 @@ fn ephemeral(map: &MapOptions) -> Vec<Mistake> {
 }
 
 fn recoverable(map: &MapOptions) -> Vec<Mistake> {
-    let (meta_ttl, stream_ttl) = (map.meta_ttl, map.stream_ttl());
+    let meta_ttl = map.meta_ttl;
+    let stream_ttl = map.stream_ttl();
     let least = stream_ttl.max(map.key_ttl);
     let is_short = !meta_ttl.is_zero() && meta_ttl < least;
     let expected = || {

@@ -181,7 +181,8 @@ impl Namespace {
 
     /// How long publications are kept. Complete in a namespace from [`crate::channel::ChannelRules::resolve`].
     pub fn retention(&self) -> Retention {
-        let (size, ttl) = (self.history_size, self.history_ttl);
+        let size = self.history_size;
+        let ttl = self.history_ttl;
         Retention { size, ttl, meta_ttl: self.history_meta_ttl }
     }
 

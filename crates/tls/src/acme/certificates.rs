@@ -78,7 +78,8 @@ impl Certificates {
                 .not_after(name)
                 .and_then(|end| end.duration_since(UNIX_EPOCH).ok())
                 .map_or(0, |end| end.as_secs());
-            let (issued, failed) = (slot.issued.value(), slot.failed.value());
+            let issued = slot.issued.value();
+            let failed = slot.failed.value();
             (&**name, NameStats { not_after, issued, failed })
         })
     }

@@ -108,7 +108,8 @@ impl Worker {
         let pem = issued?;
         let certificate =
             Certificate::from_pem(&due.name, &pem).map_err(OrderError::Certificate)?;
-        let (cache, name) = (self.cache.clone(), due.name.clone());
+        let cache = self.cache.clone();
+        let name = due.name.clone();
         let stored = spawn_blocking(move || cache.store_certificate(&name, &pem)).await;
         if let Ok(Err(error)) = stored {
             let name = &due.name;

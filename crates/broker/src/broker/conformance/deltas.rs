@@ -106,7 +106,8 @@ fn the_base_is_the_previous_publication_of_any_thread(make: MakeBroker<'_>) {
     in_threads(|thread| {
         for number in 0..50 {
             let publication = numbered(thread, number);
-            let (options, now) = (with_delta(), Instant::now());
+            let options = with_delta();
+            let now = Instant::now();
             let published = broker.publish("a", publication, &options, retention(5), now);
             published.wait().expect("the broker is available");
         }

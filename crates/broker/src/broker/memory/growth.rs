@@ -126,7 +126,8 @@ impl Growth {
         retention: Retention,
         now: Instant,
     ) -> Result<bool, AppendError> {
-        let (mut bytes, mut was_final) = (0, false);
+        let mut bytes = 0;
+        let mut was_final = false;
         let mut new = None;
         let message = match self.messages.get_mut(&**key) {
             Some(message) => {

@@ -106,7 +106,8 @@ impl Stream {
         retention: Retention,
         now: Instant,
     ) -> Result<(Appended, Option<(Publication, Delta)>), AppendError> {
-        let (top, count) = (self.top.offset, self.stored.len());
+        let top = self.top.offset;
+        let count = self.stored.len();
         let mut growth = self.growth.take().unwrap_or_else(|| Box::new(Growth::new(top, count)));
         let applied = growth.apply(append, retention, now).map(|(mut appended, due)| {
             let publication = due.map(|message| {

@@ -51,7 +51,8 @@ pub(in crate::command) fn begin(
         view,
         ..
     } = parameters;
-    let (held_from, buffered) = (0, BufferedMessages::default());
+    let held_from = 0;
+    let buffered = BufferedMessages::default();
     PendingChannel {
         channel,
         server_side,

@@ -236,7 +236,8 @@ fn report_subscribed(
         report(ClientReport::Connected { client: session.client_info(None) });
     }
     let client = session.client_info(Some(session.subscription(own)));
-    let (channel, data) = (Arc::clone(channel), requested_data);
+    let channel = Arc::clone(channel);
+    let data = requested_data;
     report(ClientReport::Subscribed { client, channel, data });
 }
 

@@ -31,7 +31,8 @@ pub(super) fn decide(
     let top = read.top;
     let claimed = pending_channel.claimed.as_ref();
     let filter = pending_channel.terms.as_ref().and_then(|terms| terms.filter.as_deref());
-    let (mode, history_size) = (pending_channel.mode, pending_channel.history_size);
+    let mode = pending_channel.mode;
+    let history_size = pending_channel.history_size;
     let mut unrecovered = None;
     let missed = claimed.and_then(|claimed| {
         let claimed = claimed.borrowed();
