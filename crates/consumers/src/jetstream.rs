@@ -161,8 +161,7 @@ impl JetStreamLane {
         let all = message.headers.iter().flat_map(|headers| headers.iter());
         for (name, values) in all {
             let name = name.to_string();
-            let value = values.first().map(ToString::to_string);
-            let value = value.unwrap_or_default();
+            let value = values.first().map(ToString::to_string).unwrap_or_default();
             if name == self.options.method_header && !name.is_empty() {
                 read.method = value;
             } else if self.options.publication_data_mode.enabled || name == TRACEPARENT {

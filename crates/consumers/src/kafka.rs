@@ -71,10 +71,9 @@ fn partitions(list: &TopicPartitionList) -> Vec<Partition> {
 pub(crate) async fn open(options: &KafkaOptions) -> Result<GroupMember, OpenError> {
     let (sender, changes) = mpsc::unbounded_channel();
     let key = if options.tls.enabled { "tls" } else { "sasl_mechanism" };
-    let consumer: StreamConsumer<Rebalances> = settings(options)?
-        .create_with_context(Rebalances(sender))
-        .map_err(|error| OpenError::new(key, error))?;
-    let consumer = Arc::new(consumer);
+    let connected: Result<StreamConsumer<Rebalances>, _> =
+        settings(options)?.create_with_context(Rebalances(sender));
+    let consumer = Arc::new(connected.map_err(|error| OpenError::new(key, error))?);
     let options = Arc::new(options.clone());
     let asked = Arc::clone(&consumer);
     let topics = options.topics.clone();

@@ -126,8 +126,8 @@ impl Channels {
         });
         match checked {
             Ok(rules) => {
-                let channel = tile_channel(channel, tile);
-                let channel = CheckedChannel::of_stream(&channel, rules);
+                let name = tile_channel(channel, tile);
+                let channel = CheckedChannel::of_stream(&name, rules);
                 self.publish_checked(channel, publication, &options, now)
             }
             Err(error) => Answer::now(Err(error)),
