@@ -5,10 +5,13 @@
 
 use std::net::SocketAddr;
 
-use fanwire::config::Config;
-use fanwire::config::Namespace;
+use axum::body::Body;
+use fanwire::config::{Config, Namespace};
+use http::{Request, StatusCode};
+use tokio::net::TcpStream;
 
 use crate::client::{Client, metrics_when, publish, start, upgrade_request};
+use crate::http2;
 
 fn behind_a_proxy(config: &mut Config) {
     config.http_server.trusted_proxies = vec!["127.0.0.0/8".to_owned()];
@@ -74,6 +77,52 @@ async fn an_address_has_its_limit_at_every_door() {
     let refused = r#"limits_exceeded_total{limit="address_connections",outcome="refused"} 16"#;
     metrics_when(address, |metrics| metrics.contains(refused)).await;
     server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_of_http2_and_calls_of_grpc_count_for_their_address() {
+    let server = start(|config| {
+        behind_a_proxy(config);
+        config.http_server.h2c_external = true;
+        config.uni_grpc.enabled = true;
+        config.uni_grpc.address = "127.0.0.1".to_owned();
+        config.uni_grpc.port = 0;
+    })
+    .await;
+    let address = server.address();
+    let socket = TcpStream::connect(address).await.expect("the server listens");
+    let mut sender = http2::connection(socket).await;
+    let headers = [http2::VERSION, ("x-forwarded-for", "192.0.2.7")];
+    let first = http2::websocket(&mut sender, address, &headers).await;
+    assert!(first.is_ok(), "one connection is within the limit");
+    let second = http2::websocket(&mut sender, address, &headers).await;
+    assert_eq!(second.err(), Some(StatusCode::TOO_MANY_REQUESTS));
+    let calls = server.uni_grpc_address().expect("it is enabled");
+    let (_, refused) = consume(calls, "192.0.2.7").await;
+    assert_eq!(refused, "8");
+    let (call, accepted) = consume(calls, "192.0.2.8").await;
+    assert_eq!(accepted, "");
+    let (_, refused) = consume(calls, "192.0.2.8").await;
+    assert_eq!(refused, "8");
+    drop((first, call));
+    server.shutdown().await;
+}
+
+/// A call of unidirectional gRPC of a client with this address, and its status if it is refused.
+async fn consume(
+    server: SocketAddr,
+    client: &str,
+) -> (http::Response<hyper::body::Incoming>, String) {
+    let mut sender = http2::connection(TcpStream::connect(server).await.expect("it listens")).await;
+    let path = "centrifugal.centrifugo.unistream.CentrifugoUniStream/Consume";
+    let request = Request::post(format!("http://{server}/{path}"))
+        .header("content-type", "application/grpc")
+        .header("x-forwarded-for", client);
+    let request = request.body(Body::from(vec![0; 5])).expect("a request");
+    let response = sender.send_request(request).await.expect("a response");
+    let status = response.headers().get("grpc-status").map(|status| status.to_str().expect("text"));
+    let status = status.unwrap_or_default().to_owned();
+    (response, status)
 }
 
 #[tokio::test(flavor = "multi_thread")]
