@@ -129,8 +129,18 @@ impl HttpSide {
         let uni = self.listeners.uni_grpc.as_ref().zip(services.uni_grpc.clone());
         let others = [internal.is_some(), grpc.is_some(), uni.is_some()].map(usize::from);
         let slots = descriptors::for_http(self.descriptors, 1 + others.iter().sum::<usize>());
-        let grpc = serve_grpc(grpc, grpc_api.clone(), slots, stopped.clone());
-        let uni = serve_grpc(uni, uni_grpc.clone(), slots, stopped.clone());
+        let without_proxy_protocol =
+            TrustedProxies { proxy_protocol: false, ..self.trusted_proxies.clone() };
+        let of_grpc = |tls: &Option<TlsAcceptor>| ListenerSettings {
+            tls: tls.clone(),
+            http2_cleartext: true,
+            has_small_messages: true,
+            trusted_proxies: without_proxy_protocol.clone(),
+            slots,
+            ..ListenerSettings::default()
+        };
+        let grpc = serve_if_configured(grpc, of_grpc(grpc_api), stopped.clone());
+        let uni = serve_if_configured(uni, of_grpc(uni_grpc), stopped.clone());
         let settings = ListenerSettings {
             tls: clients.clone(),
             plain_requests: Some(services.plain_requests.clone()),
@@ -145,35 +155,23 @@ impl HttpSide {
             listener::serve(public, settings, to_clients, stopped.clone()).await;
             Ok(())
         };
-        let trusted_proxies =
-            TrustedProxies { proxy_protocol: false, ..self.trusted_proxies.clone() };
-        let internal = async {
-            let Some((bound, root_service)) = internal else { return Ok(()) };
-            let plain = ListenerSettings::default();
-            let tls = internal_tls.clone();
-            let settings = ListenerSettings { tls, trusted_proxies, slots, ..plain };
-            listener::serve(bound.listener()?, settings, root_service, stopped.clone()).await;
-            Ok(())
+        let of_internal = ListenerSettings {
+            tls: internal_tls.clone(),
+            trusted_proxies: without_proxy_protocol,
+            slots,
+            ..ListenerSettings::default()
         };
+        let internal = serve_if_configured(internal, of_internal, stopped.clone());
         tokio::try_join!(clients, internal, grpc, uni).map(drop)
     }
 }
 
-/// Serves a listener for gRPC, if it is configured: HTTP/2, with TLS or without.
-async fn serve_grpc(
+async fn serve_if_configured(
     bound: Option<(&Bound, impl Service)>,
-    tls: Option<TlsAcceptor>,
-    slots: usize,
+    settings: ListenerSettings,
     stopped: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let Some((bound, service)) = bound else { return Ok(()) };
-    let settings = ListenerSettings {
-        tls,
-        http2_cleartext: true,
-        has_small_messages: true,
-        slots,
-        ..ListenerSettings::default()
-    };
     listener::serve(bound.listener()?, settings, service, stopped).await;
     Ok(())
 }
