@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use prost::Message as _;
 
-use crate::{Cluster, NodeState, NodeTable, Peer};
+use crate::unacknowledged::ReceivedCommands;
+use crate::{Cluster, CommandSender, NodeState, NodeTable, Peer};
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct ClusterRecord {
@@ -21,6 +22,17 @@ struct ClusterRecord {
     /// The number of the last survey, whose answers may still come.
     #[prost(uint64, tag = "4")]
     last_survey: u64,
+    #[prost(message, repeated, tag = "5")]
+    senders: Vec<SenderRecord>,
+}
+
+/// The commands of another node that this one has executed, and which may come again.
+#[derive(Clone, PartialEq, prost::Message)]
+struct SenderRecord {
+    #[prost(string, tag = "1")]
+    uid: String,
+    #[prost(uint64, repeated, tag = "2")]
+    executed: Vec<u64>,
 }
 
 impl Cluster {
@@ -32,6 +44,7 @@ impl Cluster {
             knows_others: table.knows_others,
             last_command: table.commands.last(),
             last_survey: table.last_survey,
+            senders: table.senders.iter().map(SenderRecord::from).collect(),
         };
         record.encode_to_vec()
     }
@@ -40,14 +53,24 @@ impl Cluster {
     pub fn take_over(&self, saved: &[u8], now: Instant) -> bool {
         let Ok(record) = ClusterRecord::decode(saved) else { return false };
         let mut table = self.table.lock();
-        let NodeTable { peers, commands, .. } = &mut *table;
+        let NodeTable { peers, senders, commands, .. } = &mut *table;
         for state in record.peers {
             peers.insert(state.uid.clone(), Peer { state, received_at: now });
         }
         commands.go_on_after(record.last_command);
+        for SenderRecord { uid, executed } in record.senders {
+            let executed = ReceivedCommands::of(executed);
+            senders.insert(uid, CommandSender { received_at: now, executed });
+        }
         table.knows_others = record.knows_others;
         table.last_survey = record.last_survey;
         true
+    }
+}
+
+impl From<(&String, &CommandSender)> for SenderRecord {
+    fn from((uid, sender): (&String, &CommandSender)) -> Self {
+        Self { uid: uid.clone(), executed: sender.executed.numbers().collect() }
     }
 }
 

@@ -139,6 +139,22 @@ impl Default for ReceivedCommands {
 }
 
 impl ReceivedCommands {
+    /// The commands with these numbers, in ascending order.
+    pub(super) fn of(numbers: Vec<u64>) -> Self {
+        let mut received = Self::default();
+        for number in numbers {
+            received.is_new(number);
+        }
+        received
+    }
+
+    /// The numbers of the window that were received, in ascending order.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
+        let window = COMMANDS_MAX as u64;
+        let first = self.last.saturating_sub(window - 1).max(1);
+        (first..=self.last).filter(move |number| self.received[(number % window) as usize])
+    }
+
     /// Whether a command is new. One older than the window is not.
     pub(super) fn is_new(&mut self, number: u64) -> bool {
         let place = |number: u64| (number % COMMANDS_MAX as u64) as usize;

@@ -36,8 +36,8 @@ struct Hello {
 }
 
 /// The format of the messages behind the first one, and of records without a version of their own: presence, statuses, revocations, other
-/// nodes and the table of Durable Streams. 1 had batches of 128 descriptors.
-const FORMAT: u32 = 2;
+/// nodes and the table of Durable Streams. 1 had batches of 128 descriptors, 2 no commands of other nodes.
+const FORMAT: u32 = 3;
 
 /// The versions of records that have one: connections, sessions, the engine.
 const RECORDS: [u8; 3] = [CONNECTION_VERSION, SESSION_FORMAT, SNAPSHOT_VERSION];

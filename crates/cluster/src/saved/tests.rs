@@ -23,6 +23,9 @@ fn the_new_program_knows_the_nodes_and_goes_on_counting() {
         table.commands.go_on_after(7);
         table.last_survey = 5;
         table.knows_others = true;
+        for number in [2, 1500, 1502] {
+            assert!(table.is_new_command("b".into(), number, now));
+        }
     }
     let after = Cluster::new("a".into());
     assert!(after.take_over(&before.save(), now));
@@ -32,6 +35,8 @@ fn the_new_program_knows_the_nodes_and_goes_on_counting() {
     assert_eq!(table.commands.next(), 8);
     assert_eq!(table.last_survey, 5);
     assert!(table.knows_others);
+    let mut is_new = |number| table.is_new_command("b".into(), number, now);
+    assert_eq!([2, 1500, 1501, 1502, 1503].map(&mut is_new), [false, false, true, false, true]);
 }
 
 #[test]
@@ -49,6 +54,7 @@ fn the_layout_is_that_of_the_format_of_takeovers() {
         knows_others: true,
         last_command: 7,
         last_survey: 5,
+        senders: vec![SenderRecord { uid: "b".into(), executed: vec![2, 3] }],
     };
-    assert_eq!(fingerprint(&record.encode_to_vec()), 0xc13d_9a35);
+    assert_eq!(fingerprint(&record.encode_to_vec()), 0xa950_5dbc);
 }

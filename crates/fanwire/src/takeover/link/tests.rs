@@ -95,7 +95,7 @@ fn the_layout_of_messages_is_that_of_their_format() {
     drop(sender);
     let mut bytes = vec![DESCRIPTORS_MAX as u8];
     (&receiver.socket).read_to_end(&mut bytes).expect("what was sent");
-    assert_eq!((FORMAT, fingerprint(&bytes)), (2, 0x4035_522c));
+    assert_eq!((FORMAT, fingerprint(&bytes)), (3, 0x4035_522c));
 }
 
 /// A file that has no name.
