@@ -76,6 +76,8 @@ struct Run {
     goal: Option<u64>,
     /// Clients to send away.
     left: u64,
+    /// It ends when no connection is left: shards may have fewer of them than they were to close.
+    is_of_all: bool,
     rate: u32,
     min_age: Duration,
 }
@@ -92,15 +94,21 @@ impl Rebalance {
         self.run = Some(Run {
             goal: Some(goal),
             left: counts.own.saturating_sub(goal),
+            is_of_all: false,
             rate: if rate == 0 { self.options.rate } else { rate },
             min_age: self.options.min_age,
         });
     }
 
-    /// Begins to send away so many clients of any age. A rate of 0 stands for that of the options.
-    pub fn evacuate(&mut self, clients: u64, rate: u32) {
-        let rate = if rate == 0 { self.options.rate } else { rate };
-        self.run = Some(Run { goal: None, left: clients, rate, min_age: Duration::ZERO });
+    /// Begins to send away this share of the clients, of any age. A rate of 0 stands for that of the options.
+    pub fn evacuate(&mut self, counts: &ConnectionCounts, percent: u64, rate: u32) {
+        self.run = Some(Run {
+            goal: None,
+            left: (counts.own * percent).div_ceil(100),
+            is_of_all: percent == 100,
+            rate: if rate == 0 { self.options.rate } else { rate },
+            min_age: Duration::ZERO,
+        });
     }
 
     /// Takes the counts once a second. Returns the clients to send away until the next time.
@@ -149,6 +157,9 @@ impl Run {
             // Clients on their way are in no count: only an average that grew is believed.
             *goal = counts.average().max(*goal);
             above = above.saturating_sub(*goal);
+        }
+        if self.is_of_all {
+            self.left = above;
         }
         let clients = self.left.min(above).min(u64::from(self.rate));
         self.left -= clients;

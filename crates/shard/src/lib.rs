@@ -143,6 +143,8 @@ pub struct Shards<A: Application> {
     threads: parking_lot::Mutex<Vec<JoinHandle<()>>>,
     connections: Arc<AtomicUsize>,
     next: AtomicUsize,
+    /// The shard that closes one connection more than others, when some are to be closed next.
+    next_to_close: AtomicUsize,
     is_stopping: AtomicBool,
 }
 
@@ -159,6 +161,7 @@ impl<A: Application> Shards<A> {
             threads: parking_lot::Mutex::new(Vec::new()),
             connections: Arc::default(),
             next: AtomicUsize::new(0),
+            next_to_close: AtomicUsize::new(0),
             is_stopping: AtomicBool::new(false),
         };
         let mut polls = Vec::new();
@@ -243,10 +246,13 @@ impl<A: Application> Shards<A> {
         }
     }
 
-    /// Closes some connections, as many on each shard.
+    /// Closes some connections, as many on each shard. Those that are left over are another shard's each time, so that a shard with the
+    /// last connections of all is asked, too.
     pub fn send_away(&self, wanted: SendAway) {
         let shards = self.inboxes.len();
-        for (number, inbox) in self.inboxes.iter().enumerate() {
+        let first = self.next_to_close.fetch_add(1, Relaxed) % shards;
+        let inboxes = self.inboxes.iter().cycle().skip(first).take(shards);
+        for (number, inbox) in inboxes.enumerate() {
             let has_one_more = number < wanted.connections % shards;
             let connections = wanted.connections / shards + usize::from(has_one_more);
             inbox.push(ShardMessage::SendAway(SendAway { connections, ..wanted }), 0);

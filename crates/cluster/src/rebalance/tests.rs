@@ -76,9 +76,9 @@ fn a_rebalance_ends_when_the_other_node_is_gone() {
 
 #[test]
 fn an_evacuation_sends_away_clients_of_any_age_whatever_others_have() {
-    let counts = ConnectionCounts { own: 25, others: vec![1000] };
+    let counts = ConnectionCounts { own: 50, others: vec![1000] };
     let mut rebalance = Rebalance::default();
-    rebalance.evacuate(25, 10);
+    rebalance.evacuate(&counts, 50, 10);
     let start = Instant::now();
     let mut sent = Vec::new();
     while let Some(departures) = rebalance.step(&counts, start) {
@@ -88,6 +88,18 @@ fn an_evacuation_sends_away_clients_of_any_age_whatever_others_have() {
     assert_eq!(sent, [10, 10, 5]);
     assert!(rebalance.refuses_clients(start + Duration::from_millis(9_999)));
     assert!(!rebalance.refuses_clients(start + Duration::from_secs(10)));
+}
+
+#[test]
+fn an_evacuation_of_all_goes_on_until_the_node_is_empty() {
+    let mut counts = ConnectionCounts { own: 4, others: vec![0] };
+    let mut rebalance = Rebalance::default();
+    rebalance.evacuate(&counts, 100, 10);
+    assert_eq!(rebalance.step(&counts, Instant::now()).map(|it| it.clients), Some(4));
+    counts.own = 1; // a shard had more clients than it was to close
+    assert_eq!(rebalance.step(&counts, Instant::now()).map(|it| it.clients), Some(1));
+    counts.own = 0;
+    assert_eq!(rebalance.step(&counts, Instant::now()), None);
 }
 
 proptest! {

@@ -78,7 +78,7 @@ impl Rebalancing {
             rebalance.begin(&counts, command.rate);
         } else {
             let percent = u64::from(command.percent.min(100));
-            rebalance.evacuate((counts.own * percent).div_ceil(100), command.rate);
+            rebalance.evacuate(&counts, percent, command.rate);
         }
         log_begin(rebalance.left(), &counts);
     }
