@@ -222,3 +222,26 @@ fn an_info_that_is_no_json_ends_json_sessions_that_hear_of_it_with_3506() {
     }
     assert_eq!(world.node.counts().connections, 1, "who speaks Protobuf stays");
 }
+
+#[test]
+fn a_leave_is_announced_before_the_shard_stops_listening() {
+    let options = with_joins(|open| open.force_push_join_leave = true);
+    let mut world = World::with_shards(options, 1);
+    for name in ["ada", "bob"] {
+        world.connected(name, hello(""));
+    }
+    let subscribe = r#"{"id":2,"subscribe":{"channel":"room"}}"#;
+    world.say_unsettled("ada", subscribe);
+    world.close("ada"); // its join is in the inbox, and no other client listens
+    world.say_unsettled("bob", subscribe);
+    world.settle();
+    world.play(
+        r#"
+        ada < {"id":2,"subscribe":{}}
+        bob < {"id":2,"subscribe":{}}
+        bob < {"push":{"channel":"room","join":{"info":{"user":"","client":"ada"}}}}
+        bob < {"push":{"channel":"room","leave":{"info":{"user":"","client":"ada"}}}}
+        bob < {"push":{"channel":"room","join":{"info":{"user":"","client":"bob"}}}}
+    "#,
+    );
+}
