@@ -39,12 +39,16 @@ impl Cluster {
     /// The other nodes for another program.
     pub fn save(&self) -> Vec<u8> {
         let table = self.table.lock();
+        let executed = table.senders.iter().map(|(uid, sender)| SenderRecord {
+            uid: uid.clone(),
+            executed: sender.executed.numbers().collect(),
+        });
         let record = ClusterRecord {
             peers: table.peers.values().map(|peer| peer.state.clone()).collect(),
             knows_others: table.knows_others,
             last_command: table.commands.last(),
             last_survey: table.last_survey,
-            senders: table.senders.iter().map(SenderRecord::from).collect(),
+            senders: executed.collect(),
         };
         record.encode_to_vec()
     }
@@ -65,12 +69,6 @@ impl Cluster {
         table.knows_others = record.knows_others;
         table.last_survey = record.last_survey;
         true
-    }
-}
-
-impl From<(&String, &CommandSender)> for SenderRecord {
-    fn from((uid, sender): (&String, &CommandSender)) -> Self {
-        Self { uid: uid.clone(), executed: sender.executed.numbers().collect() }
     }
 }
 

@@ -49,22 +49,22 @@ pub struct GivenCommand {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackendCommand {
+    /// The connections of the user are to end.
     Disconnect(String),
-    Unsubscribe {
-        user: String,
-        channel: String,
-    },
+    /// A subscription of the user is to end.
+    Unsubscribe { user: String, channel: String },
+    /// The connections of the user are to have one more subscription.
     Subscribe(String),
     /// The connections of the user are to end because their time is over.
     Expire(String),
+    /// The user is not to connect any more.
     Block(String),
+    /// The user may connect again.
     Unblock(String),
     /// Subscription tokens of the user for the channel are invalid if they are older than this Unix second.
-    Invalidate {
-        user: String,
-        channel: String,
-        issued_before: u64,
-    },
+    Invalidate { user: String, channel: String, issued_before: u64 },
+    /// A host is to lose all of its clients; without one, all hosts are to have the average.
+    SendAway(Option<usize>),
 }
 
 /// The result of a call.
@@ -81,6 +81,8 @@ pub struct Backend {
     blocks: u64,
     silences: u64,
     users: u64,
+    /// Hosts that send clients away; 0 = none.
+    rebalanced: usize,
     last_number: u64,
     /// Publications of each channel.
     counts: BTreeMap<String, u64>,
@@ -100,6 +102,7 @@ impl Backend {
             blocks: plan.habits.blocks,
             silences: plan.habits.silences,
             users: (plan.clients as u64).min(5),
+            rebalanced: plan.tuning.rebalance.map_or(0, |_| plan.hosts),
             last_number: 0,
             counts: BTreeMap::new(),
             silent: (String::new(), Duration::ZERO),
@@ -109,7 +112,7 @@ impl Backend {
 
     pub fn first_jobs(&mut self) -> Vec<(Duration, Job)> {
         let mut jobs = vec![(Duration::from_millis(500), Job::NextPublication)];
-        if self.commands + self.blocks > 0 {
+        if self.commands + self.blocks > 0 || self.rebalanced > 0 {
             jobs.push((Duration::from_secs(6), Job::NextCommand));
         }
         jobs
@@ -175,6 +178,10 @@ impl Backend {
         let habits = (self.commands + self.blocks).max(1);
         let wants_block = self.random.below(habits) < self.blocks;
         let kind = match (wants_block, self.random.below(4)) {
+            _ if self.rebalanced > 0 && self.random.percent(25) => {
+                let is_one = self.random.percent(30);
+                BackendCommand::SendAway(is_one.then(|| self.random.index(self.rebalanced)))
+            }
             (true, 0 | 1) => BackendCommand::Block(user),
             (true, _) => {
                 let channel = self.random.pick(&private).clone();

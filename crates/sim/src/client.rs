@@ -14,9 +14,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use fanwire_auth::{ConnectionToken, HmacAlgorithm, Lifetime, sign_hmac_connection};
 use fanwire_protocol::{
-    Command, ConnectRequest, ConnectResult, Disconnect, PublishRequest, RefreshRequest, Reply,
-    RpcRequest,
+    Command, Connect, ConnectRequest, ConnectResult, Disconnect, PublishRequest, RefreshRequest,
+    Reply, RpcRequest,
 };
+use prost::Message as _;
 
 use crate::chance::SeededRandom;
 use crate::plan::{CLOSED, Habits, SECRET, SeedPlan, UNIX_MS};
@@ -40,6 +41,8 @@ pub struct SimulatedClient {
     pub token: ClientToken,
     pub id: String,
     pub is_lazy: bool,
+    /// It sends one connect request, and nothing else.
+    pub is_unidirectional: bool,
     habits: Habits,
     lifetime: u64,
     /// Tries since it was connected last.
@@ -134,9 +137,14 @@ pub enum Action {
 
 impl SimulatedClient {
     pub fn new(number: usize, plan: &SeedPlan, mut random: SeededRandom) -> Self {
-        let is_lazy = random.percent(plan.habits.lazy);
+        let is_unidirectional =
+            random.fork("unidirectional", 0).percent(plan.tuning.unidirectional);
+        let is_lazy = random.percent(plan.habits.lazy) || is_unidirectional;
         let asks_for_closed = plan.tuning.has_subscribe_hook && random.percent(50);
-        let subscriptions = subscriptions::draw(plan, &mut random);
+        let mut subscriptions = subscriptions::draw(plan, &mut random);
+        if is_unidirectional {
+            subscriptions.retain(|_, it| it.can_be_requested());
+        }
         Self {
             number,
             user: format!("u{}", number % 5),
@@ -148,6 +156,7 @@ impl SimulatedClient {
             token: ClientToken::default(),
             id: String::new(),
             is_lazy,
+            is_unidirectional,
             habits: plan.habits,
             lifetime: plan.tuning.token_lifetime,
             attempts: 0,
@@ -187,16 +196,23 @@ impl SimulatedClient {
             connect.subs.insert(format!("stream:{}", CLOSED), Default::default());
         }
         let id = self.remember(PendingKind::Connect, now);
+        let silence = Action::After(self.silence_max, Timer::Silence(connection));
+        if self.is_unidirectional {
+            let frame = connect.encode_to_vec().into();
+            return vec![Action::Send { connection, frame }, silence];
+        }
         let mut commands = vec![Command { id, connect: Some(connect), ..Command::default() }];
         if self.random.percent(50) {
             commands.extend(self.subscribe_commands(now));
         }
-        let frame = framed(&commands);
-        let silence = Action::After(self.silence_max, Timer::Silence(connection));
-        vec![Action::Send { connection, frame }, silence]
+        vec![self.send(&commands), silence]
     }
 
-    fn is_open(&self) -> bool {
+    fn send(&self, commands: &[Command]) -> Action {
+        Action::Send { connection: self.connection, frame: framed(commands) }
+    }
+
+    pub fn is_open(&self) -> bool {
         matches!(self.state, ClientState::Connecting | ClientState::Connected)
     }
 
@@ -225,8 +241,8 @@ impl SimulatedClient {
         }
         self.heard_at = now;
         if *message == EMPTY_REPLY {
-            let frame = framed(&[Command::default()]); // the pong
-            return vec![Action::Send { connection, frame }];
+            let pong = (!self.is_unidirectional).then(|| self.send(&[Command::default()]));
+            return pong.into_iter().collect();
         }
         let Some(reply) = decoded(message) else {
             return vec![see(Seen::Garbage)];
@@ -237,7 +253,15 @@ impl SimulatedClient {
             };
             return self.answered(pending, reply, now, busy);
         }
-        reply.push.map_or_else(Vec::new, |push| self.pushed(push))
+        let Some(mut push) = reply.push else { return Vec::new() };
+        match push.connect.take().zip(self.pending.remove(&CONNECT_ID)) {
+            Some((connect, pending)) => {
+                let Connect { client, subs, expires, ttl, .. } = connect;
+                let result = ConnectResult { client, subs, expires, ttl, ..Default::default() };
+                self.connected(result, pending.sent_at, now)
+            }
+            None => self.pushed(push),
+        }
     }
 
     fn answered(
@@ -323,7 +347,7 @@ impl SimulatedClient {
         }
         let commands = self.subscribe_commands(now);
         if !commands.is_empty() {
-            actions.push(Action::Send { connection, frame: framed(&commands) });
+            actions.push(self.send(&commands));
         }
         actions.push(Action::After(self.random.between_ms(100, 3000), Timer::Habit));
         actions
@@ -360,8 +384,10 @@ impl SimulatedClient {
         if connection != self.connection || !self.is_open() {
             return Vec::new();
         }
-        let was = self.state;
-        let mut actions = vec![see(Seen::Disconnected { connection, code, was })];
+        if self.is_unidirectional && self.state == ClientState::Connecting && code == EXPIRED {
+            return self.refused(TOKEN_EXPIRED); // there is no command that an error could answer
+        }
+        let mut actions = vec![self.see_end(code)];
         if is_final {
             self.pending.clear();
             self.end_subscriptions();
@@ -400,8 +426,7 @@ impl SimulatedClient {
                 self.renew_token(unix_at(now));
                 let refresh = Some(RefreshRequest { token: self.token.text.clone() });
                 let id = self.remember(PendingKind::Refresh, now);
-                let frame = framed(&[Command { id, refresh, ..Command::default() }]);
-                vec![Action::Send { connection, frame }]
+                vec![self.send(&[Command { id, refresh, ..Command::default() }])]
             }
             Timer::Resubscribe(connection, channel) if is_connected(connection) => {
                 self.subscribe_again(&channel, now)
@@ -433,11 +458,16 @@ impl SimulatedClient {
     /// Closes its connection.
     fn hang_up(&mut self) -> Vec<Action> {
         let connection = self.connection;
-        let was = self.state;
+        let seen = self.see_end(0);
         self.state = ClientState::Waiting;
         self.pending.clear();
         self.end_subscriptions();
-        vec![see(Seen::Disconnected { connection, code: 0, was }), Action::Close { connection }]
+        vec![seen, Action::Close { connection }]
+    }
+
+    fn see_end(&self, code: u16) -> Action {
+        let unanswered = self.pending.len();
+        see(Seen::Disconnected { connection: self.connection, code, unanswered })
     }
 
     /// Its program does something, or not.
@@ -447,6 +477,9 @@ impl SimulatedClient {
         if self.random.percent(habits.reconnects / 4) {
             let away = *self.random.pick(&[300, 2000, 9000]);
             return self.go_away(away);
+        }
+        if self.is_unidirectional {
+            return actions;
         }
         if now >= self.quiet_until && self.random.percent(habits.publishes) {
             actions.extend(self.publish(now));
@@ -463,10 +496,15 @@ impl SimulatedClient {
         actions
     }
 
-    /// At the end everybody stays: from now on it refreshes its tokens.
+    /// At the end everybody stays: from now on it refreshes its tokens, or has one for longer.
     pub fn stay(&mut self) -> Vec<Action> {
         if !std::mem::take(&mut self.is_lazy) {
             return Vec::new();
+        }
+        if self.is_unidirectional {
+            self.lifetime = 3600;
+            self.token.expire_at = 0;
+            return if self.is_open() { self.go_away(400) } else { Vec::new() };
         }
         let mut timers = vec![Timer::Refresh(self.connection)];
         let private = self.subscriptions.iter().filter(|(_, it)| it.accepted_until.is_some());
@@ -509,7 +547,7 @@ impl SimulatedClient {
         }
         let id = self.remember(PendingKind::Publish { channel, number }, now);
         let command = Command { id, publish: Some(publish), ..Command::default() };
-        vec![Action::Send { connection: self.connection, frame: framed(&[command]) }]
+        vec![self.send(&[command])]
     }
 
     /// Whether a call of the client is not answered, or was a moment ago, so that others may wait for it.
@@ -532,7 +570,7 @@ impl SimulatedClient {
             let rpc = RpcRequest { data: "1".into(), method: millis.to_string() };
             commands.push(Command { id, rpc: Some(rpc), ..Command::default() });
         }
-        Action::Send { connection: self.connection, frame: framed(&commands) }
+        self.send(&commands)
     }
 
     fn remember(&mut self, kind: PendingKind, sent_at: Duration) -> u32 {
@@ -555,5 +593,7 @@ fn see(seen: Seen) -> Action {
 pub const CALL_MILLIS: [u64; 3] = [100, 9000, 100];
 /// What waited for a call has its effect within this time.
 const AFTER_CALL: Duration = Duration::from_secs(3);
+/// The id of the first command.
+const CONNECT_ID: u32 = 1;
 const TOKEN_EXPIRED: u32 = 109;
 const EXPIRED: u16 = 3005;

@@ -22,6 +22,8 @@ pub enum FaultKind {
     Kill { host: usize, is_silent: bool },
     /// The process tells the others that it leaves, and is replaced at the end of the fault.
     Replace { host: usize },
+    /// A new program goes on with the connections of a host, at the end of the fault; or it ends before it serves, and the old one goes on.
+    TakeOver { host: usize, fails: bool },
     /// The process stands still.
     Pause { host: usize },
     /// The wall clock of a host is set, and set again at the end of the fault.
@@ -62,6 +64,7 @@ impl FaultKind {
         match self {
             Self::Kill { host, .. }
             | Self::Replace { host }
+            | Self::TakeOver { host, .. }
             | Self::Pause { host }
             | Self::ClockJump { host, .. }
             | Self::CutFromEngine { host, .. }
@@ -80,7 +83,9 @@ impl PlannedFault {
     pub fn disturbs(&self, host: usize, from: Duration, until: Duration) -> bool {
         let is_of_host = match &self.kind {
             FaultKind::FeedDown { hosts } => hosts.contains(&host),
-            FaultKind::ClockJump { .. } | FaultKind::MovedNames { .. } => false,
+            FaultKind::ClockJump { .. }
+            | FaultKind::MovedNames { .. }
+            | FaultKind::TakeOver { .. } => false,
             kind => kind.clone().host_mut().is_some_and(|it| *it == host),
         };
         is_of_host && self.at <= until && self.at + self.lasts >= from
@@ -152,11 +157,33 @@ pub fn deploy(
     random: &mut SeededRandom,
 ) -> impl Iterator<Item = PlannedFault> {
     let pause = random.between_ms(2000, 9000);
-    (0..hosts).map(move |host| PlannedFault {
-        at: busy.mul_f64(0.8) + pause * host as u32,
-        lasts: Duration::from_secs(1),
-        kind: FaultKind::Replace { host },
+    (0..hosts).map(move |host| {
+        let at = busy.mul_f64(0.8) + pause * host as u32;
+        let kind = FaultKind::Replace { host };
+        PlannedFault { at, lasts: Duration::from_secs(1), kind }
     })
+}
+
+/// A host ends and starts again and again.
+pub fn flap(targets: Targets, random: &mut SeededRandom) -> impl Iterator<Item = PlannedFault> {
+    let host = random.index(targets.hosts);
+    let pause = random.between_ms(14_000, 25_000);
+    let count = (targets.busy.as_secs() / pause.as_secs()) as u32;
+    (1..=count).map(move |number| {
+        let kind = FaultKind::Kill { host, is_silent: false };
+        PlannedFault { at: pause * number, lasts: Duration::from_secs(2), kind }
+    })
+}
+
+/// New programs go on with some hosts, within the second that commands have to finish.
+pub fn takeovers(targets: Targets, random: &mut SeededRandom) -> Vec<PlannedFault> {
+    let takeover = |_| {
+        let at = random.between_ms(5000, targets.busy.as_millis() as u64);
+        let host = random.index(targets.hosts);
+        let kind = FaultKind::TakeOver { host, fails: random.percent(20) };
+        PlannedFault { at, lasts: random.between_ms(1, 1000), kind }
+    };
+    (0..4).map(takeover).collect()
 }
 
 /// Draws faults of several kinds that overlap on one host, some times in a run.
@@ -210,6 +237,40 @@ pub fn draw_moments(targets: Targets, random: &mut SeededRandom) -> Vec<PlannedF
             faults.push(PlannedFault { at, lasts: Duration::from_secs(1), kind });
         }
     }
+    faults.sort_by_key(|fault| fault.at);
+    faults
+}
+
+/// Draws a moment in which a host loses some messages several times within seconds, while clients subscribe again and wait for slow answers,
+/// and after which nothing is published.
+pub fn draw_short_losses(targets: Targets, random: &mut SeededRandom) -> Vec<PlannedFault> {
+    let host = random.index(targets.hosts);
+    let busy = targets.busy.as_millis() as u64;
+    let start = random.between_ms(8000, busy * 3 / 4);
+    let mut faults = Vec::new();
+    let mut add = |after: Duration, lasts: Duration, kind| {
+        faults.push(PlannedFault { at: start + after, lasts, kind });
+    };
+    if random.percent(70) {
+        let by = random.between_ms(300, 3500);
+        add(Duration::ZERO, Duration::from_secs(8), FaultKind::SlowEngine { host, by });
+    }
+    for _ in 0..2 + random.below(4) {
+        let lasts = random.between_ms(30, 900);
+        add(random.between_ms(0, 6000), lasts, FaultKind::LostNames { host });
+    }
+    for _ in 0..2 + random.below(4) {
+        let percent = *random.pick(&[30, 60]);
+        let leaves = random.percent(40);
+        let kind = FaultKind::Rush { percent, leaves };
+        add(random.between_ms(0, 6000), Duration::ZERO, kind);
+    }
+    for channel in 0..3 {
+        let lasts = random.between_ms(1000, 7000);
+        add(Duration::ZERO, lasts, FaultKind::Burst { channel });
+    }
+    let quiet_after = random.between_ms(1000, 7000);
+    add(quiet_after, Duration::from_secs(60), FaultKind::Quiet);
     faults.sort_by_key(|fault| fault.at);
     faults
 }

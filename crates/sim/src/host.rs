@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fanwire_broker::Chance;
+use fanwire_broker::MemoryEngine;
 use fanwire_events::{Events, Watch};
-use fanwire_node::hooks::Hooks;
 use fanwire_node::{
-    CommandSource, ConnectionInfo, ConnectionKey, Hub, Inbox, Node, NodeParts, Notice, Options,
+    CommandSource, ConnectionInfo, ConnectionKey, Departures, Hub, Inbox, Node, NodeParts, Notice,
+    can_move, choose_departures,
 };
-use fanwire_protocol::Encoding;
+use fanwire_protocol::{Disconnect, Encoding};
 use parking_lot::Mutex;
 
 use crate::engine::ports::{EnginePort, GiveUp};
@@ -33,6 +33,10 @@ pub struct Host {
     pub process: Option<Process>,
     /// The process stands still.
     pub is_frozen: bool,
+    /// The process reads nothing, because a new program takes over.
+    pub is_paused: bool,
+    /// Last time that a new program took over, or was to.
+    pub taken_over_at: Duration,
     /// The wall clock is ahead of the time of the simulation.
     pub clock_offset_ms: i64,
     /// Start of the process.
@@ -66,7 +70,13 @@ pub struct Process {
     pub feed: Feed,
     /// It serves its clients and does nothing else.
     pub is_leaving: bool,
+    /// The shard that closes one connection more than others.
+    first_to_close: usize,
+    /// It sends its clients away, and accepts no others.
+    pub refuses_clients: bool,
     pub reporter: Option<Reporter>,
+    /// `None` with the model engine.
+    pub memory: Option<MemoryEngine>,
 }
 
 /// What tells a backend which channels are occupied.
@@ -112,17 +122,6 @@ pub struct SentEffect {
     pub effect: Effect,
 }
 
-/// The parts of a new process.
-pub struct ProcessStart {
-    pub options: Options,
-    pub shards: usize,
-    pub parts: NodeParts,
-    pub port: Option<Arc<EnginePort>>,
-    pub events: Option<Events>,
-    pub now: Instant,
-    pub unix_ms: u64,
-}
-
 #[derive(Default)]
 struct Mailbox(Mutex<Vec<Notice>>);
 
@@ -143,20 +142,14 @@ impl Host {
 }
 
 impl Process {
-    /// Starts a node with its shards.
-    pub fn start(start: ProcessStart) -> Self {
-        let ProcessStart { options, shards, parts, port, events, now, unix_ms } = start;
-        let node = Node::with_parts(options, now, unix_ms, parts).expect("the options are good");
+    /// A process around a node.
+    pub fn new(node: Arc<Node>, shards: usize, port: Option<Arc<EnginePort>>) -> Self {
         let shards = (0..shards).map(|_| Shard::new(&node)).collect();
         if let Some(port) = &port {
             node.cluster().join(Arc::clone(port) as _);
         }
-        let reporter = events.map(|events| {
-            let watch = events.watch(node.uid(), unix_ms);
-            Reporter { events, watch, is_sending: false }
-        });
         Self {
-            reporter,
+            reporter: None,
             node,
             port,
             shards,
@@ -166,11 +159,34 @@ impl Process {
             generation: 1,
             feed: Feed::default(),
             is_leaving: false,
+            first_to_close: 0,
+            refuses_clients: false,
+            memory: None,
         }
     }
 
     /// A client connected.
-    pub fn open(&mut self, connection: u64, client: usize, now: Instant) {
+    pub fn open(&mut self, connection: u64, client: usize, sends_commands: bool, now: Instant) {
+        let info = ConnectionInfo {
+            encoding: Encoding::Protobuf,
+            frame_ping: false,
+            transport: if sends_commands { "websocket" } else { "uni_grpc" },
+            command_source: if sends_commands {
+                CommandSource::Connection
+            } else {
+                CommandSource::None
+            },
+            user: None,
+            last_event_id: None,
+            headers: Vec::new(),
+        };
+        let key = self.add(connection, client, VecDeque::new());
+        let shard = self.connections[&connection].shard;
+        self.shards[shard].hub.open(key, info, now);
+    }
+
+    /// Adds a connection without a session.
+    fn add(&mut self, connection: u64, client: usize, unread: VecDeque<Bytes>) -> ConnectionKey {
         let shard = connection as usize % self.shards.len();
         let of_shard = &mut self.shards[shard];
         let is_free = |index: &u32| !of_shard.by_index.contains_key(index);
@@ -178,19 +194,9 @@ impl Process {
         of_shard.generations += 1;
         let key = ConnectionKey { index, generation: of_shard.generations };
         of_shard.by_index.insert(index, connection);
-        let info = ConnectionInfo {
-            encoding: Encoding::Protobuf,
-            frame_ping: false,
-            transport: "websocket",
-            command_source: CommandSource::Connection,
-            user: None,
-            last_event_id: None,
-            headers: Vec::new(),
-        };
-        of_shard.hub.open(key, info, now);
-        let unread = VecDeque::new();
         let opened = HostConnection { client, shard, key, is_held: false, unread };
         self.connections.insert(connection, opened);
+        key
     }
 
     /// A frame of a client arrived. It is read at once, unless the shard does not read the connection.
@@ -221,6 +227,67 @@ impl Process {
             shard.by_index.remove(&known.key.index);
             shard.hub.close(known.key, now);
         }
+    }
+
+    /// The connections to close until the next second, chosen by each shard.
+    pub fn departures(&mut self, wanted: Departures, now: Instant) -> Vec<u64> {
+        let count = self.shards.len();
+        let mut chosen = Vec::new();
+        self.first_to_close += 1;
+        for number in 0..count {
+            let shard = &mut self.shards[(self.first_to_close + number) % count];
+            let wanted_here = (wanted.clients as usize + count - 1 - number) / count;
+            let keys = choose_departures(&mut shard.hub, wanted_here, wanted.min_age, now);
+            chosen.extend(keys.iter().filter_map(|key| shard.by_index.get(&key.index)));
+        }
+        chosen
+    }
+
+    /// Closes a connection with the code of a server that stops.
+    pub fn send_away(&mut self, connection: u64, now: Instant) -> Vec<SentEffect> {
+        let Some(known) = self.connections.get(&connection) else { return Vec::new() };
+        let shard = known.shard;
+        let mut out = EffectRecorder::default();
+        self.shards[shard].hub.disconnect(known.key, &Disconnect::SHUTDOWN, &mut out);
+        self.collect(shard, out, now)
+    }
+
+    /// The connections that cannot move to another program: a command of theirs is not finished.
+    pub fn unmovable(&mut self) -> Vec<u64> {
+        let shards = &mut self.shards;
+        let mut cannot_move =
+            |one: &HostConnection| one.is_held || !can_move(&mut shards[one.shard].hub, one.key);
+        let all = self.connections.iter();
+        all.filter(|(_, one)| cannot_move(one)).map(|(connection, _)| *connection).collect()
+    }
+
+    /// Executes and sends everything that waits in shards.
+    pub fn flush(&mut self, now: Instant) -> Vec<SentEffect> {
+        let mut sent = Vec::new();
+        let has_notices = |it: &Shard| !it.mailbox.0.lock().is_empty();
+        while let Some(shard) = self.shards.iter().position(has_notices) {
+            sent.extend(self.turn(shard, now));
+        }
+        for shard in 0..self.shards.len() {
+            let mut out = EffectRecorder::default();
+            self.shards[shard].hub.flush(now, &mut out);
+            sent.extend(self.collect(shard, out, now));
+        }
+        sent
+    }
+
+    /// Goes on with the connections of another process, and with its connection to the engine.
+    pub fn adopt(&mut self, before: &mut Self, now: Instant) {
+        for (connection, known) in std::mem::take(&mut before.connections).into_iter().rev() {
+            let record = before.shards[known.shard].hub.save(known.key, now);
+            let saved = record.expect("those that cannot move were closed");
+            let key = self.add(connection, known.client, known.unread);
+            let is_adopted = self.shards[known.shard].hub.adopt(key, &saved, now);
+            assert!(is_adopted, "both programs have the same options");
+        }
+        self.last_call = before.last_call;
+        self.generation = before.generation;
+        self.feed = std::mem::take(&mut before.feed);
     }
 
     /// One turn of a shard: its notices, then what is due.
@@ -288,21 +355,14 @@ impl Shard {
 }
 
 /// The parts of a node behind the model engine.
-pub fn parts_with_engine(
-    port: &Arc<EnginePort>,
-    hooks: Hooks,
-    chance: Arc<dyn Chance>,
-) -> NodeParts {
+pub fn parts_with_engine(port: &Arc<EnginePort>) -> NodeParts {
     let of_broker = Arc::clone(port);
     NodeParts {
-        make_broker: Some(Box::new(move |deliver| {
-            of_broker.deliver_to(deliver);
-            of_broker
-        })),
         presence: Some(Arc::clone(port) as _),
         revocations: Some(Arc::clone(port) as _),
-        hooks,
-        chance: Some(chance),
-        ..NodeParts::default()
+        ..NodeParts::with_broker(move |deliver| {
+            of_broker.deliver_to(deliver);
+            of_broker
+        })
     }
 }

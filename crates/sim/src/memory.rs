@@ -1,26 +1,49 @@
-//! A witness behind the memory engine of the product, which writes down what was accepted.
+//! The memory engine of the product, with a witness behind it, which writes down what was accepted.
 //! In: deliveries of the engine → out: the same deliveries, entries of the truth.
 //! Uses `Deliver`. Never: changes a delivery.
 //! Changed here: what is written down of a publication or of a change of a map.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use fanwire_broker::{Change, Deliver, DeliverOptions};
+use fanwire_broker::{
+    Chance, Change, Deliver, DeliverOptions, MemoryBroker, MemoryEngine, MemoryPresence,
+    MemoryUserStatuses,
+};
+use fanwire_node::NodeParts;
 use fanwire_protocol::{ClientInfo, Publication};
 use parking_lot::Mutex;
 
 use crate::truth::{Truth, TruthEntry};
 
-/// Receives what the engine accepted, before the node does.
-pub struct Witness {
-    inner: Arc<dyn Deliver>,
+/// The parts of a node with a memory engine, and a function that returns the engine when the node was made.
+pub fn parts_in_memory(
     truth: Arc<Mutex<Truth>>,
+    chance: Arc<dyn Chance>,
+) -> (NodeParts, impl FnOnce() -> MemoryEngine) {
+    let presence = Arc::new(MemoryPresence::new());
+    let user_statuses = Arc::new(MemoryUserStatuses::default());
+    let made = Arc::<OnceLock<Arc<MemoryBroker>>>::default();
+    let made_by_node = Arc::clone(&made);
+    let parts = NodeParts {
+        presence: Some(presence.clone()),
+        user_statuses: Some(user_statuses.clone()),
+        ..NodeParts::with_broker(move |deliver| {
+            let witness = Arc::new(Witness { inner: deliver, truth });
+            let broker = Arc::new(MemoryBroker::with_chance(witness, 1 << 30, &*chance));
+            made_by_node.get_or_init(|| broker).clone()
+        })
+    };
+    let engine = move || {
+        let broker = Arc::clone(made.get().expect("the node has made it"));
+        MemoryEngine { broker, presence, user_statuses }
+    };
+    (parts, engine)
 }
 
-impl Witness {
-    pub fn new(inner: Arc<dyn Deliver>, truth: Arc<Mutex<Truth>>) -> Self {
-        Self { inner, truth }
-    }
+/// Receives what the engine accepted, before the node does.
+struct Witness {
+    inner: Arc<dyn Deliver>,
+    truth: Arc<Mutex<Truth>>,
 }
 
 impl Deliver for Witness {

@@ -7,8 +7,8 @@ mod named;
 
 use std::time::Duration;
 
-use fanwire_node::Options;
 use fanwire_node::options::{MapMode, MapOptions, Namespace, Rate, RecoveryMode, SubscriptionType};
+use fanwire_node::{Options, RebalanceOptions};
 
 use crate::chance::SeededRandom;
 use crate::faults::{self, PlannedFault, Targets};
@@ -89,6 +89,10 @@ pub struct Tuning {
     pub batch_delay: Duration,
     /// Longest delay of a message between a host and the engine, in milliseconds.
     pub engine_delay_ms: u64,
+    /// Nodes send clients to others, and the balancer counts connections.
+    pub rebalance: Option<RebalanceOptions>,
+    /// How many of a hundred clients send nothing but a connect request.
+    pub unidirectional: u64,
 }
 
 impl SeedPlan {
@@ -106,23 +110,45 @@ impl SeedPlan {
             plan.tuning.position_check_delay = Duration::from_secs(600);
         }
         if random.percent(60) {
-            let targets = Targets {
-                hosts: plan.hosts,
-                clients: plan.clients,
-                has_engine: plan.has_engine,
-                busy: plan.busy,
-            };
-            plan.faults = faults::draw_moments(targets, &mut random);
+            plan.faults = faults::draw_moments(plan.targets(), &mut random);
             plan.habits.blocks = *random.pick(&[0, 20, 60]);
+            if plan.has_engine && random.fork("short", 0).percent(25) {
+                let mut short = random.fork("losses", 0);
+                plan.faults = faults::draw_short_losses(plan.targets(), &mut short);
+                plan.tuning.position_check_delay = Duration::from_secs(600);
+            }
         } else if random.percent(25) {
             let longer = |fault: &mut PlannedFault| fault.lasts = (fault.lasts * 3).min(FAULT_MAX);
             plan.faults.iter_mut().for_each(longer);
         }
         if plan.has_engine && random.percent(20) {
             plan.faults.extend(faults::deploy(plan.hosts, plan.busy, &mut random));
-            plan.faults.sort_by_key(|fault| fault.at);
         }
+        plan.draw_moves();
+        plan.faults.sort_by_key(|fault| fault.at);
         plan
+    }
+
+    /// Draws whether clients move to other hosts, and hosts to other programs, and which clients send no commands.
+    fn draw_moves(&mut self) {
+        let mut random = SeededRandom::new(self.seed).fork("moves", 0);
+        let targets = self.targets();
+        if self.hosts > 1 && random.percent(25) {
+            let min_age = Duration::from_secs(*random.pick(&[2, 10]));
+            let rate = *random.pick(&[1, 5]);
+            self.tuning.rebalance =
+                Some(RebalanceOptions { enabled: random.percent(70), rate, min_age });
+            if random.percent(40) {
+                self.faults = faults::flap(targets, &mut random).collect();
+            }
+        }
+        // With events and Redis no server is handed over.
+        if !self.tuning.tells_channels && random.percent(30) {
+            self.faults.extend(faults::takeovers(targets, &mut random));
+        }
+        if !self.tuning.has_subscribe_hook && random.percent(25) {
+            self.tuning.unidirectional = *random.pick(&[30, 100]);
+        }
     }
 
     /// The plan of a seed that was named before there were far engines, users that insist, and deploys.
@@ -147,7 +173,7 @@ impl SeedPlan {
             tuning,
             faults: Vec::new(),
         };
-        let targets = Targets { hosts, clients, has_engine, busy };
+        let targets = plan.targets();
         plan.faults = faults::draw(targets, &mut random.fork("faults", 0));
         let mut overlap = random.fork("overlap", 0);
         if overlap.percent(30) {
@@ -157,6 +183,11 @@ impl SeedPlan {
             plan.habits.blocks = *overlap.pick(&[0, 20, 60]);
         }
         plan
+    }
+
+    fn targets(&self) -> Targets {
+        let Self { hosts, clients, has_engine, busy, .. } = *self;
+        Targets { hosts, clients, has_engine, busy }
     }
 
     /// Leaves out the last clients, with the faults that are about them.
@@ -293,9 +324,7 @@ impl Tuning {
             tells_channels: random.fork("events", 0).percent(30),
             queue_max: *random.fork("queue", 0).pick(&[15, 100, 1000]),
             has_maps: !has_engine && random.fork("maps", 0).percent(70),
-            has_deltas: false,
-            batch_delay: Duration::ZERO,
-            engine_delay_ms: 2,
+            ..Self::calm()
         }
     }
 }

@@ -10,6 +10,7 @@ mod events;
 mod faults;
 mod processes;
 mod samples;
+mod takeover;
 
 use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
@@ -46,88 +47,52 @@ pub struct Origin {
 /// Something that happens.
 pub enum WorldEvent {
     /// A call arrives at the engine.
-    Call {
-        origin: Origin,
-        generation: u64,
-        number: u64,
-        run: Run,
-    },
+    Call { origin: Origin, generation: u64, number: u64, run: Run },
     /// Its answer arrives at the host.
-    Answer {
-        origin: Origin,
-        generation: u64,
-        number: u64,
-        finish: Finish,
-    },
+    Answer { origin: Origin, generation: u64, number: u64, finish: Finish },
     /// A call took too long.
-    GiveUp {
-        origin: Origin,
-        number: u64,
-    },
+    GiveUp { origin: Origin, number: u64 },
     /// A call that waited for a subscription took too long.
-    Expire {
-        origin: Origin,
-        give_up: GiveUp,
-    },
+    Expire { origin: Origin, give_up: GiveUp },
     /// A host tries to open its PUB/SUB connection.
     OpenFeed(Origin),
     /// Its connection for calls can be made again.
     Reconnect(Origin),
     /// A request about a name arrives at the engine: to follow it, with a number, or not any more.
-    FollowName {
-        origin: Origin,
-        generation: u64,
-        name: String,
-        number: Option<u64>,
-    },
+    FollowName { origin: Origin, generation: u64, name: String, number: Option<u64> },
     /// A message of PUB/SUB arrives at a host.
     Feed(Outgoing),
-    Turn {
-        origin: Origin,
-        shard: usize,
-    },
+    /// A shard has a turn.
+    Turn { origin: Origin, shard: usize },
+    /// A node has a second of its periodic work.
     Tick(Origin),
+    /// A host closes a connection, whose client is to connect to another one.
+    SendAway { origin: Origin, connection: u64 },
     /// A host looks which channels are occupied.
     Watch(Origin),
     /// Events arrive at the backend.
     Events(Box<SentEvents>),
-    EventsAnswered {
-        origin: Origin,
-        count: usize,
-    },
+    /// The backend has answered.
+    EventsAnswered { origin: Origin, count: usize },
     /// A hook of the backend has decided.
-    Decided {
-        origin: Origin,
-        decide: Finish,
-    },
-    /// A client opens a connection, sends a frame, closes.
-    Open {
-        connection: u64,
-        host: usize,
-        client: usize,
-    },
-    Frame {
-        connection: u64,
-        frame: Bytes,
-    },
+    Decided { origin: Origin, decide: Finish },
+    /// A client opens a connection.
+    Open { connection: u64, host: usize, client: usize },
+    /// It sends a frame.
+    Frame { connection: u64, frame: Bytes },
+    /// It closes its connection.
     CloseByClient(u64),
-    /// A frame or the end of its connection arrives at a client.
-    Message {
-        connection: u64,
-        client: usize,
-        message: Bytes,
-    },
-    Closed {
-        connection: u64,
-        client: usize,
-        disconnect: Option<Disconnect>,
-    },
-    Timer {
-        client: usize,
-        timer: Timer,
-    },
+    /// A frame arrives at a client.
+    Message { connection: u64, client: usize, message: Bytes },
+    /// The end of its connection arrives at a client.
+    Closed { connection: u64, client: usize, disconnect: Option<Disconnect> },
+    /// A timer of a client is due.
+    Timer { client: usize, timer: Timer },
+    /// A backend has something to do.
     Job(Box<Job>),
+    /// A fault of the plan begins.
     FaultBegins(usize),
+    /// It ends.
     FaultEnds(usize),
     /// Once a second checkers look at the whole.
     Look,
@@ -181,6 +146,11 @@ pub struct HookCall {
 }
 
 impl WorldEvent {
+    /// Whether a client caused it at its host.
+    fn is_of_client(&self) -> bool {
+        matches!(self, Self::Open { .. } | Self::Frame { .. } | Self::CloseByClient(_))
+    }
+
     /// Adds its time, its kind, and what hosts and clients send each other.
     fn hash_into(&self, hasher: &mut EventHash, at: Duration) {
         hasher.write_u64(at.as_nanos() as u64);
@@ -319,7 +289,10 @@ impl World {
     }
 
     fn happen(&mut self, event: WorldEvent) {
-        if let Some(host) = self.host_of_event(&event).filter(|host| self.hosts[*host].is_frozen) {
+        let waits = |host: &usize| {
+            self.hosts[*host].is_frozen || self.hosts[*host].is_paused && event.is_of_client()
+        };
+        if let Some(host) = self.host_of_event(&event).filter(waits) {
             return self.frozen[host].push(event);
         }
         match event {
@@ -345,6 +318,9 @@ impl World {
             WorldEvent::Feed(outgoing) => self.receive_feed(outgoing),
             WorldEvent::Turn { origin, shard } => self.turn(origin, shard),
             WorldEvent::Tick(origin) => self.tick(origin),
+            WorldEvent::SendAway { origin, connection } => {
+                processes::send_away(self, origin, connection)
+            }
             WorldEvent::Watch(origin) => events::watch(self, origin),
             WorldEvent::Events(sent) => events::receive(self, &sent),
             WorldEvent::EventsAnswered { origin, count } => events::answered(self, origin, count),
@@ -404,6 +380,7 @@ impl World {
             | WorldEvent::GiveUp { origin, .. }
             | WorldEvent::Expire { origin, .. }
             | WorldEvent::Turn { origin, .. }
+            | WorldEvent::SendAway { origin, .. }
             | WorldEvent::Tick(origin)
             | WorldEvent::Watch(origin)
             | WorldEvent::EventsAnswered { origin, .. }
@@ -444,11 +421,10 @@ impl World {
         }
     }
 
-    /// A balancer sends the client to one of the hosts, whether its process runs or not.
     fn open_connection(&mut self, client: usize) {
         self.last_connection += 1;
         let connection = self.last_connection;
-        let host = self.clients[client].random.index(self.hosts.len());
+        let host = choose_host(self, client);
         self.host_of.insert(connection, host);
         self.story.tell(self.now, format_args!("c{client} opens {connection} to h{host}"));
         self.send(LinkId::ToHost(client), WorldEvent::Open { connection, host, client });
@@ -498,6 +474,28 @@ impl World {
             self.send(link, event);
         }
     }
+}
+
+/// The host to which a balancer sends a client: any, whether its process runs or not; or where nodes send clients away, the one with
+/// the fewest that accepts them.
+fn choose_host(world: &mut World, client: usize) -> usize {
+    let any = world.clients[client].random.index(world.hosts.len());
+    if world.plan.tuning.rebalance.is_none() {
+        return any;
+    }
+    let accepts = |host: &usize| {
+        let process = world.hosts[*host].process.as_ref();
+        process.is_some_and(|it| !it.is_leaving && !it.refuses_clients)
+    };
+    let hosts = (0..world.hosts.len()).filter(accepts);
+    hosts.min_by_key(|host| count_clients(world, *host)).unwrap_or(any)
+}
+
+/// The clients that have a connection to a host, as far as they know.
+pub(crate) fn count_clients(world: &World, host: usize) -> usize {
+    let is_there =
+        |it: &&SimulatedClient| it.is_open() && world.host_of.get(&it.connection) == Some(&host);
+    world.clients.iter().filter(is_there).count()
 }
 
 /// Whether a promise is broken.

@@ -11,8 +11,6 @@ use bytes::Bytes;
 use fanwire_protocol::{Command, HistoryResult, Publication, Reply, SubscribeResult};
 use prost::Message as _;
 
-use super::ClientState;
-
 /// A position that a client claims, in plain words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
@@ -32,18 +30,13 @@ pub struct HistoryPage {
 /// What a client saw.
 #[derive(Clone, Debug)]
 pub enum Seen {
-    Connected {
-        connection: u64,
-        id: String,
-        channels: Vec<String>,
-    },
+    /// Its connect was answered.
+    Connected { connection: u64, id: String, channels: Vec<String> },
     /// A connect was answered with an error.
     Refused(u32),
-    Disconnected {
-        connection: u64,
-        code: u16,
-        was: ClientState,
-    },
+    /// A connection ended, without answers to so many commands.
+    Disconnected { connection: u64, code: u16, unanswered: usize },
+    /// A subscribe was answered.
     Subscribed {
         channel: String,
         claim: Option<Claim>,
@@ -51,58 +44,29 @@ pub enum Seen {
         asked_at: Duration,
         result: SubscribeResult,
     },
-    SubscribeFailed {
-        channel: String,
-        code: u32,
-    },
+    /// A subscribe was answered with an error.
+    SubscribeFailed { channel: String, code: u32 },
     /// The server ended a subscription at this position of the client.
-    Unsubscribed {
-        channel: String,
-        code: u32,
-        at: Option<Claim>,
-    },
+    Unsubscribed { channel: String, code: u32, at: Option<Claim> },
     /// The client ended it.
     Left(String),
-    Received {
-        channel: String,
-        publication: Publication,
-    },
+    /// A publication came.
+    Received { channel: String, publication: Publication },
     /// A publication of the client was answered; whether it had come back before.
-    Published {
-        channel: String,
-        number: u64,
-        is_done: bool,
-        was_seen: bool,
-    },
-    Called {
-        millis: u64,
-        waited: Duration,
-        is_done: bool,
-        busy: bool,
-    },
+    Published { channel: String, number: u64, is_done: bool, was_seen: bool },
+    /// A call was answered.
+    Called { millis: u64, waited: Duration, is_done: bool, busy: bool },
     /// A page of a history.
-    Read {
-        channel: String,
-        asked_at: Duration,
-        page: HistoryPage,
-        result: HistoryResult,
-    },
+    Read { channel: String, asked_at: Duration, page: HistoryPage, result: HistoryResult },
     /// The ids of a channel's members.
-    Members {
-        channel: String,
-        asked_at: Duration,
-        ids: BTreeSet<String>,
-    },
-    Joined {
-        channel: String,
-        client: String,
-    },
-    Parted {
-        channel: String,
-        client: String,
-    },
+    Members { channel: String, asked_at: Duration, ids: BTreeSet<String> },
+    /// A client joined a channel.
+    Joined { channel: String, client: String },
+    /// A client left a channel.
+    Parted { channel: String, client: String },
     /// A reply to a command that was not sent, or answered already.
     Unasked(u32),
+    /// A frame was no reply.
     Garbage,
 }
 

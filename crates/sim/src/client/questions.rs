@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fanwire_protocol::{Command, HistoryRequest, PresenceRequest, StreamPosition};
 
-use super::frames::{HistoryPage, framed};
+use super::frames::HistoryPage;
 use super::{Action, PendingKind, SimulatedClient, SubscriptionState, WantedSubscription};
 
 impl SimulatedClient {
@@ -38,6 +38,6 @@ impl SimulatedClient {
             let presence = Some(PresenceRequest { channel });
             Command { id, presence, ..Command::default() }
         };
-        vec![Action::Send { connection: self.connection, frame: framed(&[command]) }]
+        vec![self.send(&[command])]
     }
 }

@@ -14,14 +14,14 @@ use fanwire_protocol::{
     SubscribeResult, UnsubscribeRequest,
 };
 
-use super::frames::{Claim, Seen, framed};
+use super::frames::{Claim, Seen};
 use super::maps::MapCopy;
 use super::{Action, PendingKind, SimulatedClient, Timer, see, unix_at};
 use crate::chance::SeededRandom;
 use crate::plan::{SECRET, SeedPlan};
 
 /// A subscription that the program of a client wants.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct WantedSubscription {
     pub state: SubscriptionState,
     /// Requested with the connect command.
@@ -47,9 +47,10 @@ pub struct WantedSubscription {
     attempts: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubscriptionState {
     /// The client wants it, and has not asked.
+    #[default]
     Wanted,
     Asked,
     On,
@@ -73,18 +74,13 @@ pub(super) fn draw(
             !is_private && !is_map && !plan.tuning.has_subscribe_hook && random.percent(25);
         let is_filtered = channel.starts_with("cache:") && !is_server_side && random.percent(60);
         let subscription = WantedSubscription {
-            state: SubscriptionState::Wanted,
             is_server_side,
             filter: if is_filtered { random.pick(&["a", "b"]).to_string() } else { String::new() },
             token: is_private.then_some(0),
             lifetime: plan.tuning.subscription_lifetime,
-            accepted_until: None,
-            position: None,
             wants_deltas: plan.tuning.has_deltas && !is_map && random.percent(60),
-            base: Bytes::new(),
             map: is_map.then(MapCopy::default),
-            is_ordered: false,
-            attempts: 0,
+            ..WantedSubscription::default()
         };
         subscriptions.insert(channel, subscription);
     }
@@ -92,6 +88,13 @@ pub(super) fn draw(
 }
 
 impl WantedSubscription {
+    /// Makes it one that is requested with the connect command. Returns whether the server permits that.
+    pub(super) fn can_be_requested(&mut self) -> bool {
+        self.is_server_side = true;
+        self.filter.clear();
+        self.token.is_none() && self.map.is_none()
+    }
+
     /// Where it wants to continue.
     pub fn claim(&self) -> Option<Claim> {
         self.position.clone()
@@ -194,7 +197,7 @@ impl SimulatedClient {
             return Vec::new();
         }
         let command = self.subscribe_command(channel, now);
-        vec![Action::Send { connection: self.connection, frame: framed(&[command]) }]
+        vec![self.send(&[command])]
     }
 
     pub(super) fn subscribed(
@@ -210,8 +213,7 @@ impl SimulatedClient {
         let copy = self.subscriptions.get_mut(channel).and_then(|it| it.map.as_mut());
         if copy.is_some_and(|copy| !copy.read(&result)) {
             let command = self.subscribe_command(channel, asked_at);
-            let frame = framed(&[command]);
-            return vec![Action::Send { connection: self.connection, frame }];
+            return vec![self.send(&[command])];
         }
         if let Some(subscription) = self.subscriptions.get_mut(channel) {
             subscription.state = SubscriptionState::On;
@@ -252,8 +254,7 @@ impl SimulatedClient {
         let sub_refresh =
             Some(SubRefreshRequest { channel: channel_name, token, ..Default::default() });
         let id = self.remember(PendingKind::SubRefresh(channel), now);
-        let frame = framed(&[Command { id, sub_refresh, ..Command::default() }]);
-        vec![Action::Send { connection: self.connection, frame }]
+        vec![self.send(&[Command { id, sub_refresh, ..Command::default() }])]
     }
 
     pub(super) fn subscription_refreshed(
@@ -338,7 +339,12 @@ impl SimulatedClient {
                 epoch: subscribe.epoch,
                 ..SubscribeResult::default()
             };
-            self.subscriptions.entry(channel.clone()).or_insert_with(WantedSubscription::of_server);
+            let ordered = || WantedSubscription {
+                is_server_side: true,
+                is_ordered: true,
+                ..WantedSubscription::default()
+            };
+            self.subscriptions.entry(channel.clone()).or_insert_with(ordered);
             return self.subscribed(&channel, None, Duration::ZERO, result);
         }
         if let Some(refresh) = push.refresh {
@@ -359,6 +365,10 @@ impl SimulatedClient {
             return actions;
         }
         subscription.end();
+        if self.is_unidirectional {
+            actions.extend(self.go_away(400));
+            return actions;
+        }
         if code == SUBSCRIPTION_EXPIRED {
             subscription.token = subscription.token.map(|issued_at| issued_at + 5);
         }
@@ -391,7 +401,7 @@ impl SimulatedClient {
                 let unsubscribe = Some(UnsubscribeRequest { channel: channel.clone() });
                 let id = self.remember(PendingKind::Unsubscribe(channel), now);
                 let command = Command { id, unsubscribe, ..Command::default() };
-                vec![Action::Send { connection: self.connection, frame: framed(&[command]) }]
+                vec![self.send(&[command])]
             }
             SubscriptionState::Off => {
                 subscription.state = SubscriptionState::Wanted;
@@ -400,9 +410,7 @@ impl SimulatedClient {
             SubscriptionState::Wanted | SubscriptionState::Asked => Vec::new(),
         }
     }
-}
 
-impl SimulatedClient {
     /// The program ends subscriptions and begins them again in one frame.
     pub(super) fn begin_subscriptions_again(&mut self, now: Duration) -> Vec<Action> {
         let is_chosen = |it: &WantedSubscription| {
@@ -420,27 +428,7 @@ impl SimulatedClient {
         if commands.is_empty() {
             return Vec::new();
         }
-        vec![Action::Send { connection: self.connection, frame: framed(&commands) }]
-    }
-}
-
-impl WantedSubscription {
-    /// One that a backend ordered.
-    fn of_server() -> Self {
-        Self {
-            state: SubscriptionState::On,
-            is_server_side: true,
-            filter: String::new(),
-            token: None,
-            lifetime: 0,
-            accepted_until: None,
-            position: None,
-            wants_deltas: false,
-            base: Bytes::new(),
-            map: None,
-            is_ordered: true,
-            attempts: 0,
-        }
+        vec![self.send(&commands)]
     }
 }
 

@@ -78,6 +78,11 @@ impl Feed {
         confirmed.map(|(name, _)| name.clone()).collect()
     }
 
+    /// Whether it is open, and each subscription works.
+    pub fn is_whole(&self) -> bool {
+        self.is_open && self.names.values().all(|followed| followed.is_confirmed)
+    }
+
     /// The subscriptions to all names end, but those between nodes. Returns the names.
     pub fn lose_names(&mut self) -> Vec<String> {
         let mut lost = Vec::new();

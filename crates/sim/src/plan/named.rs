@@ -71,7 +71,27 @@ impl SeedPlan {
 
     /// Three hosts and eight clients to which nothing happens.
     fn calm() -> Self {
-        let tuning = Tuning {
+        Self {
+            seed: 1,
+            hosts: 3,
+            shards: 1,
+            clients: 8,
+            channels: 1,
+            subscribed: 100,
+            busy: Duration::from_secs(36),
+            publish_every_ms: 200,
+            has_engine: true,
+            habits: Habits::default(),
+            tuning: Tuning::calm(),
+            faults: Vec::new(),
+        }
+    }
+}
+
+impl Tuning {
+    /// What nothing is drawn for.
+    pub(super) fn calm() -> Self {
+        Self {
             ping_interval: Duration::from_secs(9),
             pong_timeout: Duration::from_secs(3),
             position_check_delay: Duration::from_secs(40),
@@ -90,20 +110,8 @@ impl SeedPlan {
             has_deltas: false,
             batch_delay: Duration::ZERO,
             engine_delay_ms: 2,
-        };
-        Self {
-            seed: 1,
-            hosts: 3,
-            shards: 1,
-            clients: 8,
-            channels: 1,
-            subscribed: 100,
-            busy: Duration::from_secs(36),
-            publish_every_ms: 200,
-            has_engine: true,
-            habits: Habits::default(),
-            tuning,
-            faults: Vec::new(),
+            rebalance: None,
+            unidirectional: 0,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::{HookCall, Origin, World, WorldEvent};
 use crate::engine::ports::{Call, EngineRequest, Finish, Run};
 use crate::engine::{FeedMessage, NODES, Outgoing};
-use crate::host::Outstanding;
+use crate::host::{Outstanding, Process};
 use crate::network::LinkId;
 use crate::traffic::count;
 
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    fn send_request(&mut self, origin: Origin, request: EngineRequest) {
+    pub(super) fn send_request(&mut self, origin: Origin, request: EngineRequest) {
         let Some(process) = &mut self.hosts[origin.host].process else { return };
         match request {
             EngineRequest::Call(call) => self.send_call(origin, call, false),
@@ -101,8 +101,7 @@ impl World {
 
     /// A call arrives at the engine, which executes it unless its connection is gone.
     pub(super) fn execute(&mut self, origin: Origin, generation: u64, number: u64, run: Run) {
-        let process = self.hosts[origin.host].process.as_ref();
-        if !self.is_running(origin) || process.is_none_or(|it| it.generation != generation) {
+        if running(self, origin).is_none_or(|it| it.generation != generation) {
             return;
         }
         count(&mut self.traffic.commands, self.now);
@@ -114,10 +113,7 @@ impl World {
     }
 
     pub(super) fn answer(&mut self, origin: Origin, generation: u64, number: u64, finish: Finish) {
-        if !self.is_running(origin) {
-            return;
-        }
-        let Some(process) = &mut self.hosts[origin.host].process else { return };
+        let Some(process) = running(self, origin) else { return };
         if process.generation == generation && process.outstanding.remove(&number).is_some() {
             finish();
             self.settle(origin.host);
@@ -125,10 +121,7 @@ impl World {
     }
 
     pub(super) fn give_up(&mut self, origin: Origin, number: u64) {
-        if !self.is_running(origin) {
-            return;
-        }
-        let Some(process) = &mut self.hosts[origin.host].process else { return };
+        let Some(process) = running(self, origin) else { return };
         if let Some(outstanding) = process.outstanding.remove(&number) {
             (outstanding.give_up)();
             self.settle(origin.host);
@@ -244,10 +237,7 @@ impl World {
         if self.now < self.engine_up_at {
             let at = self.engine_up_at + self.random.between_ms(20, 300);
             self.queue.at(at, WorldEvent::Reconnect(origin));
-        } else if self.is_running(origin)
-            && let Some(process) = &self.hosts[origin.host].process
-            && let Some(port) = &process.port
-        {
+        } else if let Some(port) = running(self, origin).and_then(|it| it.port.as_ref()) {
             port.set_connected(true);
         }
     }
@@ -265,6 +255,11 @@ impl World {
             self.lose_feed(host);
         }
     }
+}
+
+/// The process of an event, if it still runs.
+pub(super) fn running(world: &mut World, origin: Origin) -> Option<&mut Process> {
+    if world.is_running(origin) { world.hosts[origin.host].process.as_mut() } else { None }
 }
 
 /// A node has found out what it missed within this time.

@@ -8,6 +8,7 @@ mod commands;
 mod delivery;
 mod life;
 mod lists;
+mod moves;
 mod occupancy;
 mod presence;
 
@@ -16,12 +17,13 @@ use std::time::{Duration, Instant};
 
 use crate::backend::{BackendCommand, GivenCommand};
 use crate::client::Seen;
-use crate::faults::PlannedFault;
+use crate::faults::{FaultKind, PlannedFault};
 use crate::plan::SeedPlan;
 use crate::world::World;
 use commands::Commands;
 use delivery::DeliveryCheck;
 use lists::Lists;
+use moves::Moves;
 use occupancy::Occupancy;
 use presence::PresenceCheck;
 
@@ -42,6 +44,7 @@ pub(crate) struct Checkers {
     delivery: DeliveryCheck,
     commands: Commands,
     lists: Lists,
+    moves: Moves,
     occupancy: Occupancy,
     presence: PresenceCheck,
     /// When the first frame of a connection arrived at its host.
@@ -84,6 +87,7 @@ impl Checkers {
     pub(super) fn see(&mut self, world: &World, client: usize, seen: &Seen) {
         self.check_delivery(world, client, seen);
         self.check_life(world, client, seen);
+        self.check_moves(world, client, seen);
         self.check_presence_pushes(world, client, seen);
         self.check_lists(world, client, seen);
         self.check_answers(world, client, seen);
@@ -119,6 +123,7 @@ impl Checkers {
 
     pub(super) fn command_given(&mut self, kind: &BackendCommand, now: Duration) {
         self.commands.given(kind, now);
+        self.moves.given(kind, now);
         self.lists.given(kind, now);
     }
 
@@ -158,7 +163,8 @@ fn was_calm(world: &World, since: Duration) -> bool {
     let from = since.saturating_sub(CALM_AFTER);
     let is_trouble = |fault: &PlannedFault| {
         let is_of_host = (0..world.hosts.len()).any(|it| fault.disturbs(it, from, world.now));
-        is_of_host || fault.loses_data() && fault.at <= world.now && fault.at + fault.lasts >= from
+        let is_of_calls = fault.loses_data() || matches!(fault.kind, FaultKind::TakeOver { .. });
+        is_of_host || is_of_calls && fault.at <= world.now && fault.at + fault.lasts >= from
     };
     !from.is_zero() && !world.plan.faults.iter().any(is_trouble)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::map::{MapPublish, MapRemoval};
 use fanwire_broker::{Answer, PublishOptions, Renewal, RevocationChange, RevocationKind};
-use fanwire_node::{ConnectionSelector, Node, ServerSubscription};
+use fanwire_node::{ConnectionSelector, Node, SendAwayCommand, ServerSubscription};
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
 
 use super::World;
@@ -46,7 +46,8 @@ impl World {
     fn host_to_call(&mut self) -> Option<usize> {
         let answers = |host: &usize| {
             let host = &self.hosts[*host];
-            host.process.as_ref().is_some_and(|it| !it.is_leaving) && !host.is_frozen
+            let is_there = host.process.as_ref().is_some_and(|it| !it.is_leaving);
+            is_there && !host.is_frozen && !host.is_paused
         };
         let hosts: Vec<usize> = (0..self.hosts.len()).filter(answers).collect();
         if hosts.is_empty() { None } else { Some(*self.backend.random.pick(&hosts)) }
@@ -161,6 +162,12 @@ impl World {
                     ..RevocationChange::default()
                 },
             ),
+            BackendCommand::SendAway(one) => {
+                let name = one.map_or_else(String::new, |host| format!("h{host}"));
+                let percent = if one.is_some() { 100 } else { 0 };
+                let command = SendAwayCommand { node: name, percent, rate: SEND_AWAY_RATE };
+                node.connections().rebalancing().command(command)
+            }
         }
     }
 
@@ -222,7 +229,11 @@ impl World {
             _ => {}
         }
         self.check(|checkers, _| checkers.command_done(&command));
-        self.schedule_job(self.now + EFFECT_TIME, Job::Verify(command));
+        let time = match kind {
+            BackendCommand::SendAway(_) => EFFECT_TIME * 2,
+            _ => EFFECT_TIME,
+        };
+        self.schedule_job(self.now + time, Job::Verify(command));
     }
 
     /// Clients of a user that may connect again do so.
@@ -261,5 +272,7 @@ fn change_map(
 /// The last blocks end within this time after the busy time, so that their users are back at the end.
 const LAST_UNBLOCK: Duration = Duration::from_secs(15);
 const TRIES_MAX: u32 = 30;
+/// Clients that a host sends away in a second when a backend commands it: all of them before the command is verified.
+const SEND_AWAY_RATE: u32 = 10;
 /// A command that was answered has had its effect after this time, where nothing is slow.
 const EFFECT_TIME: Duration = Duration::from_secs(5);

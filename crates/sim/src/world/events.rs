@@ -8,6 +8,7 @@ use fanwire_events::{
     Events, EventsOptions, EventsRedisStreamOptions, OutgoingEvent, WATCH_INTERVAL,
 };
 
+use super::carry::running;
 use super::{Origin, World, WorldEvent};
 use crate::network::LinkId;
 use crate::plan::VACATED_DELAY;
@@ -81,10 +82,7 @@ pub(super) fn receive(world: &mut World, sent: &SentEvents) {
 
 /// The answer arrives at the process: what was not accepted is sent again.
 pub(super) fn answered(world: &mut World, origin: Origin, count: usize) {
-    if world.is_running(origin)
-        && let Some(process) = &mut world.hosts[origin.host].process
-        && let Some(reporter) = &mut process.reporter
-    {
+    if let Some(reporter) = running(world, origin).and_then(|it| it.reporter.as_mut()) {
         reporter.is_sending = false;
         reporter.events.accepted(count);
     }

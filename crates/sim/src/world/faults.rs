@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::carry::AFTER_LOSS;
-use super::{DataLoss, World};
+use super::{DataLoss, World, takeover};
 use crate::client::unix_at;
 use crate::engine::NODES;
 use crate::faults::{FaultKind, PlannedFault};
@@ -19,6 +19,7 @@ pub(super) fn begin(world: &mut World, number: usize) {
     match fault.kind {
         FaultKind::Kill { host, is_silent } => world.kill(host, is_silent),
         FaultKind::Replace { host } => leave(world, host),
+        FaultKind::TakeOver { host, .. } => takeover::prepare(world, host),
         FaultKind::Pause { host } => world.hosts[host].is_frozen = true,
         FaultKind::ClockJump { host, seconds } => {
             world.hosts[host].clock_offset_ms += seconds * 1000;
@@ -79,6 +80,7 @@ pub(super) fn end(world: &mut World, number: usize) {
             world.kill(host, false);
             world.start_host(host);
         }
+        FaultKind::TakeOver { host, fails } => takeover::take_over(world, host, fails),
         FaultKind::Pause { host } => world.resume_host(host),
         FaultKind::CutFromEngine { host, calls, answers, feed } => {
             world.mend_links(engine_links(host, calls, answers, feed));
@@ -173,8 +175,10 @@ fn note_faults(world: &mut World, number: usize) {
     let over = at + lasts + AFTER_TROUBLE;
     let extend = |until: &mut Duration| *until = over.max(*until);
     match kind {
-        FaultKind::ClockJump { .. } | FaultKind::FeedDown { .. } | FaultKind::MovedNames { .. } => {
-        }
+        FaultKind::ClockJump { .. }
+        | FaultKind::FeedDown { .. }
+        | FaultKind::MovedNames { .. }
+        | FaultKind::TakeOver { .. } => {}
         FaultKind::CutClient { client, .. } => extend(&mut world.client_faults_until[client]),
         FaultKind::FailOver { .. } | FaultKind::LoseAll => extend(&mut world.engine_faults_until),
         _ => {

@@ -7,19 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fanwire_broker::{Answer, MemoryBroker};
+use fanwire_broker::Answer;
 use fanwire_events::WATCH_INTERVAL;
-use fanwire_node::NodeParts;
 use fanwire_node::hooks::{Hook, Hooks, Rejection, SubscribeGrant};
+use fanwire_node::{Node, NodeParts};
 use fanwire_protocol::Error;
 
+use super::carry::running;
 use super::events::new_events;
 use super::{HookCall, Origin, World, WorldEvent};
 use crate::chance::SeededChance;
 use crate::engine::NODES;
 use crate::engine::ports::EnginePort;
-use crate::host::{Process, ProcessStart, parts_with_engine};
-use crate::memory::Witness;
+use crate::host::{Process, Reporter, parts_with_engine};
+use crate::memory::parts_in_memory;
 use crate::network::LinkId;
 use crate::plan::CLOSED;
 use crate::traffic::count;
@@ -32,48 +33,14 @@ impl World {
         }
         self.hosts[number].incarnation += 1;
         self.hosts[number].started_at = self.now;
-        self.hosts[number].is_frozen = false;
-        self.frozen[number].clear();
+        forget_waiting(self, number);
         let incarnation = self.hosts[number].incarnation;
         self.story.tell(self.now, format_args!("h{number} starts {incarnation}"));
-        let of_node = self.random.fork("node", number as u64 * 1000 + incarnation);
-        let chance = Arc::new(SeededChance::new(of_node));
-        let mut hooks = self.hooks(number);
-        let events = self.plan.tuning.tells_channels.then(new_events);
-        if let Some(events) = &events {
-            let receivers = events.hooks();
-            hooks.report = receivers.report;
-            hooks.occupancy = receivers.occupancy;
-        }
-        let (parts, port) = if self.plan.has_engine {
-            let port = Arc::<EnginePort>::default();
-            (parts_with_engine(&port, hooks, chance), Some(port))
-        } else {
-            let witnessed = Arc::clone(&self.engine.truth);
-            let for_broker: Arc<SeededChance> = Arc::clone(&chance);
-            let with_broker = NodeParts::with_broker(move |deliver| {
-                let witness = Arc::new(Witness::new(deliver, witnessed));
-                Arc::new(MemoryBroker::with_chance(witness, 1 << 30, &*for_broker))
-            });
-            (NodeParts { hooks, chance: Some(chance), ..with_broker }, None)
-        };
-        let mut options = self.plan.options();
-        options.name = format!("h{number}");
-        let start = ProcessStart {
-            options,
-            shards: self.plan.shards,
-            parts,
-            port,
-            events,
-            now: self.instant(),
-            unix_ms: self.unix_ms(number),
-        };
-        self.hosts[number].process = Some(Process::start(start));
+        let mut process = new_process(self, number, None);
+        process.feed.follow(NODES);
+        self.hosts[number].process = Some(process);
         let origin = self.origin(number);
         if self.plan.has_engine {
-            if let Some(process) = &mut self.hosts[number].process {
-                process.feed.follow(NODES);
-            }
             self.queue.at(self.now, WorldEvent::OpenFeed(origin));
         }
         self.queue.at(self.now + TICK, WorldEvent::Tick(origin));
@@ -112,8 +79,7 @@ impl World {
     pub(crate) fn kill(&mut self, number: usize, is_silent: bool) {
         self.story.tell(self.now, format_args!("h{number} is killed"));
         let Some(process) = self.hosts[number].process.take() else { return };
-        self.hosts[number].is_frozen = false;
-        self.frozen[number].clear();
+        forget_waiting(self, number);
         self.engine.close_feed(number);
         if is_silent {
             return;
@@ -136,28 +102,22 @@ impl World {
     }
 
     pub(super) fn tick(&mut self, origin: Origin) {
-        if !self.is_running(origin) {
-            return;
-        }
         let now = self.instant();
         let unix_ms = self.unix_ms(origin.host);
-        match &self.hosts[origin.host].process {
-            Some(process) if !process.is_leaving => process.node.run_periodic_work(now, unix_ms),
-            _ => return,
-        }
+        let Some(process) = running(self, origin).filter(|it| !it.is_leaving) else { return };
+        process.node.run_periodic_work(now, unix_ms);
+        rebalance(self, origin);
         self.probe_feed(origin.host);
         self.settle(origin.host);
         self.queue.at(self.now + TICK, WorldEvent::Tick(origin));
     }
 
     pub(super) fn turn(&mut self, origin: Origin, shard: usize) {
-        if !self.is_running(origin) {
-            return;
-        }
+        let since_start = self.now;
         let now = self.instant();
         let unix_ms = self.unix_ms(origin.host);
-        let Some(process) = &mut self.hosts[origin.host].process else { return };
-        if process.shards[shard].turn_at.is_none_or(|due| due > self.now) {
+        let Some(process) = running(self, origin) else { return };
+        if process.shards[shard].turn_at.is_none_or(|due| due > since_start) {
             return; // an earlier turn took its place
         }
         process.shards[shard].turn_at = None;
@@ -185,12 +145,15 @@ impl World {
         }
     }
 
-    /// A connection arrives at a host; where no process runs it is refused.
+    /// A connection arrives at a host; where no process runs, or one that sends its clients away, it is refused.
     pub(super) fn accept(&mut self, connection: u64, host: usize, client: usize) {
         let now = self.instant();
+        let sends_commands = !self.clients[client].is_unidirectional;
         match &mut self.hosts[host].process {
-            Some(process) => process.open(connection, client, now),
-            None => {
+            Some(process) if !process.refuses_clients => {
+                process.open(connection, client, sends_commands, now);
+            }
+            _ => {
                 let event = WorldEvent::Closed { connection, client, disconnect: None };
                 self.send(LinkId::ToClient(client), event);
                 return;
@@ -212,6 +175,77 @@ impl World {
         let sent = process.receive(connection, frame, now);
         self.send_to_clients(sent);
         self.settle(host);
+    }
+}
+
+/// A new process of a host, with the id of the node for which it goes on.
+pub(super) fn new_process(world: &mut World, number: usize, uid: Option<String>) -> Process {
+    let incarnation = world.hosts[number].incarnation;
+    let of_node = world.random.fork("node", number as u64 * 1000 + incarnation);
+    let chance = Arc::new(SeededChance::new(of_node));
+    let mut hooks = world.hooks(number);
+    let events = world.plan.tuning.tells_channels.then(new_events);
+    if let Some(events) = &events {
+        let receivers = events.hooks();
+        hooks.report = receivers.report;
+        hooks.occupancy = receivers.occupancy;
+    }
+    let port = world.plan.has_engine.then(Arc::<EnginePort>::default);
+    let (parts, memory) = match &port {
+        Some(port) => (parts_with_engine(port), None),
+        None => {
+            let truth = Arc::clone(&world.engine.truth);
+            let (parts, memory) = parts_in_memory(truth, Arc::clone(&chance) as _);
+            (parts, Some(memory))
+        }
+    };
+    let mut options = world.plan.options();
+    options.name = format!("h{number}");
+    let unix_ms = world.unix_ms(number);
+    let parts = NodeParts { hooks, chance: Some(chance), uid, ..parts };
+    let node = Node::with_parts(options, world.instant(), unix_ms, parts);
+    let mut process = Process::new(node.expect("the options are good"), world.plan.shards, port);
+    process.memory = memory.map(|memory| memory());
+    process.reporter = events.map(|events| {
+        let watch = events.watch(process.node.uid(), unix_ms);
+        Reporter { events, watch, is_sending: false }
+    });
+    let rebalance = world.plan.tuning.rebalance.unwrap_or_default();
+    process.node.connections().rebalancing().configure(rebalance);
+    process
+}
+
+/// What waits for a process that stands still ends with it.
+fn forget_waiting(world: &mut World, number: usize) {
+    world.hosts[number].is_frozen = false;
+    world.hosts[number].is_paused = false;
+    world.frozen[number].clear();
+}
+
+/// Once a second, after the periodic work of the node: some clients leave within the next second.
+fn rebalance(world: &mut World, origin: Origin) {
+    let now = world.instant();
+    let Some(process) = &mut world.hosts[origin.host].process else { return };
+    if world.plan.tuning.rebalance.is_none() {
+        return;
+    }
+    let node = Arc::clone(&process.node);
+    let rebalancing = node.connections().rebalancing();
+    let wanted = rebalancing.step(now);
+    process.refuses_clients = rebalancing.refuses_clients(now);
+    for connection in wanted.into_iter().flat_map(|wanted| process.departures(wanted, now)) {
+        let at = world.now + world.random.between_ms(0, 1000);
+        world.queue.at(at, WorldEvent::SendAway { origin, connection });
+    }
+}
+
+/// A connection ends, whose client is to connect to another host.
+pub(super) fn send_away(world: &mut World, origin: Origin, connection: u64) {
+    let now = world.instant();
+    if let Some(process) = running(world, origin) {
+        let sent = process.send_away(connection, now);
+        world.send_to_clients(sent);
+        world.settle(origin.host);
     }
 }
 

@@ -62,6 +62,18 @@ fn a_gap_is_looked_for_until_the_engine_answers() {
     check_older(700_000_001_032);
 }
 
+/// A new program takes over a host between a command of another one and its repetition.
+#[test]
+fn a_command_is_executed_once_though_a_new_program_took_over() {
+    check(1771);
+}
+
+/// A host with two shards, one of which has more clients than the other.
+#[test]
+fn an_evacuation_empties_a_host_whose_shards_differ() {
+    check(344);
+}
+
 /// The list of blocks was read while a gap was reported: that reading failed, and the next one found nothing new.
 #[test]
 fn news_of_a_reading_that_failed_end_connections() {

@@ -20,12 +20,7 @@ impl Checkers {
                 let newest = truth.newest_of_kind(&result.epoch, "", asked).unwrap_or(0);
                 if result.offset < newest {
                     let text = format!("its top is {}, and {newest} was there", result.offset);
-                    return self.broken_for(
-                        "no answer is older than its question",
-                        client,
-                        channel,
-                        text,
-                    );
+                    return self.broken_for(FRESH, client, channel, text);
                 }
                 let tuning = &world.plan.tuning;
                 if tuning.history_ttl > LONGEST_RUN
@@ -79,3 +74,5 @@ fn check_page(
         None => Ok(()),
     }
 }
+
+const FRESH: &str = "no answer is older than its question";

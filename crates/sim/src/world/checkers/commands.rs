@@ -84,6 +84,7 @@ impl Checkers {
             | BackendCommand::Expire(user)
             | BackendCommand::Subscribe(user)
             | BackendCommand::Unsubscribe { user, .. } => user,
+            BackendCommand::SendAway(host) => return self.verify_moves(world, command, *host),
             _ => return,
         };
         for client in world.clients.iter().filter(|client| client.user == *user) {
@@ -154,4 +155,4 @@ impl Checkers {
     }
 }
 
-const REACHED: &str = "a command that was answered has reached everybody";
+pub(super) const REACHED: &str = "a command that was answered has reached everybody";

@@ -56,12 +56,7 @@ impl Checkers {
                 let comes_at_once = !self.has_engine && world.plan.tuning.batch_delay.is_zero();
                 if comes_at_once && is_on && subscription.filter.is_empty() {
                     let text = format!("{number} is answered and has not come");
-                    self.broken_for(
-                        "own publications come before the reply",
-                        client,
-                        channel,
-                        text,
-                    );
+                    self.broken_for(OWN_FIRST, client, channel, text);
                 }
             }
             Seen::Called { millis, waited, busy: true, .. } => {
@@ -85,6 +80,7 @@ impl Checkers {
 
     fn check_code(&mut self, world: &World, client: usize, code: u16) {
         let is_allowed = match code {
+            // `moves.rs` looks at those who are sent away.
             0 | 3000 | 3001 | 3004 | 3010 | BACKEND_CODE => true,
             3005 => self.may_be_expired(world, client),
             3507 => self.may_be_blocked(world, client),
@@ -253,6 +249,7 @@ fn nothing_was_lost(world: &World, client: usize) -> bool {
 
 const CAUSE: &str = "positions end for a cause";
 const EARLY: &str = "tokens hold until they end";
+const OWN_FIRST: &str = "own publications come before the reply";
 const TURNED_AWAY: &str = "a client that behaves is not turned away";
 const ANSWERED: &str = "every command is answered once";
 const BACK: &str = "everybody comes back";

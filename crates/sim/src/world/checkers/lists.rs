@@ -58,7 +58,10 @@ impl Lists {
         match &command.kind {
             BackendCommand::Block(user) => {
                 let block = self.blocks.entry(user.clone()).or_default();
-                // Else it and the end of another one may have come in any order.
+                // It and the end of another one may have come in any order.
+                if command.given_at <= block.end_tried_at {
+                    block.tried_at = command.done_at;
+                }
                 if block.ends_given == 0 && block.ended_at < command.given_at {
                     block.since = Some(command.done_at);
                 }

@@ -1,0 +1,117 @@
+//! A new program goes on for a node, as `fanwire upgrade` lets it: sessions, the engine in memory, or what the node knows of others.
+//! In: a host whose process reads nothing → out: another process with the same connections, or the old one, which goes on.
+//! Uses what `fanwire` moves and in its order. Never: sockets; what the new program hears of the engine begins where the old one stops.
+//! Changed here: when a takeover fails, and what moves.
+
+use std::time::Instant;
+
+use fanwire_broker::SnapshotClock;
+
+use super::World;
+use super::processes::new_process;
+use crate::engine::ports::EngineRequest;
+use crate::host::Process;
+use crate::network::LinkId;
+
+/// The new program is ready. The old one reads no more, and commands that wait for an answer have some time.
+pub(super) fn prepare(world: &mut World, host: usize) {
+    let process = world.hosts[host].process.as_ref();
+    world.hosts[host].is_paused = process.is_some_and(|it| !it.is_leaving);
+}
+
+/// Connections that cannot move are closed, and everything else moves, unless the new program fails or the engine does not answer.
+pub(super) fn take_over(world: &mut World, host: usize, fails: bool) {
+    let is_prepared = std::mem::take(&mut world.hosts[host].is_paused);
+    if !is_prepared || world.hosts[host].is_frozen {
+        return;
+    }
+    world.hosts[host].taken_over_at = world.now;
+    while close_unmovable(world, host) {}
+    if can_hand_over(world, host) && !fails {
+        move_to_new_process(world, host);
+    }
+    let now = world.instant();
+    if let Some(process) = &world.hosts[host].process {
+        process.node.introduce(now);
+    }
+    world.resume_host(host);
+}
+
+/// Closes connections that cannot move; then every shard executes what waits for it. Returns whether there were some.
+fn close_unmovable(world: &mut World, host: usize) -> bool {
+    let now = world.instant();
+    let Some(process) = &mut world.hosts[host].process else { return false };
+    let unmovable = process.unmovable();
+    let had_some = !unmovable.is_empty();
+    let mut sent = Vec::new();
+    unmovable.into_iter().for_each(|it| sent.extend(process.send_away(it, now)));
+    sent.extend(process.flush(now));
+    world.send_to_clients(sent);
+    world.settle(host);
+    had_some
+}
+
+/// Whether the engine answers both programs in time.
+fn can_hand_over(world: &World, host: usize) -> bool {
+    let links = [LinkId::ToEngine(host), LinkId::FromEngine(host), LinkId::Feed(host)];
+    let is_cut = links.into_iter().any(|link| world.network.is_cut(link));
+    let process = world.hosts[host].process.as_ref();
+    let is_whole = process.is_some_and(|it| it.port.is_none() || it.feed.is_whole());
+    is_whole && !is_cut && world.now >= world.engine_up_at
+}
+
+fn move_to_new_process(world: &mut World, host: usize) {
+    let now = world.instant();
+    let Some(mut before) = world.hosts[host].process.take() else { return };
+    world.story.tell(world.now, format_args!("h{host} goes on in a new program"));
+    let uid = before.node.uid().to_owned();
+    let mut process = new_process(world, host, Some(uid));
+    move_memory(&before, &process, now, world.unix_ms(host));
+    let channels = before.node.channels().occupied();
+    process.adopt(&mut before, now);
+    process.node.channels().unsubscribe_vacant(&channels);
+    world.hosts[host].process = Some(process);
+    make_known(world, host);
+    before.outstanding.into_values().for_each(|call| (call.give_up)());
+    world.settle(host);
+}
+
+/// The new program has subscribed and read the list of blocks while the old one served.
+fn make_known(world: &mut World, host: usize) {
+    world.engine.now = Some(world.instant());
+    let origin = world.origin(host);
+    let process = world.hosts[host].process.as_ref();
+    let Some(port) = process.and_then(|it| it.port.clone()) else { return };
+    loop {
+        let requests = port.take_requests();
+        if requests.is_empty() {
+            break;
+        }
+        for request in requests {
+            match request {
+                EngineRequest::Call(call) | EngineRequest::CallBehind(_, call) => {
+                    (call.run)(&mut world.engine)();
+                }
+                EngineRequest::Subscribe(_) => {}
+                EngineRequest::Unsubscribe(_) => world.send_request(origin, request),
+            }
+        }
+    }
+    world.send_outgoing();
+}
+
+/// The stores of a process, or what it knows of other nodes.
+fn move_memory(before: &Process, process: &Process, now: Instant, unix_ms: u64) {
+    let node = &process.node;
+    let Some((old, new)) = before.memory.as_ref().zip(process.memory.as_ref()) else {
+        let others = before.node.cluster().save();
+        assert!(node.cluster().take_over(&others, now), "it was just written");
+        return;
+    };
+    let clock = SnapshotClock { now, unix_ms };
+    let mut saved = Vec::new();
+    let revocations = before.node.revocations().save(unix_ms / 1000);
+    old.save(&revocations, clock, &mut saved).expect("a Vec grows");
+    let restored = new.restore(&mut saved.as_slice(), clock).expect("it was just written");
+    node.revocations().take_over(&restored, now);
+}
