@@ -13,7 +13,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-use fanwire_testing::wait_for;
+use fanwire_testing::{free_port, wait_for};
 
 use self::world::{PATIENCE, World, number};
 use crate::started::process::{Redis, no_redis};
@@ -27,10 +27,36 @@ fn clients_notice_nothing_of_ten_upgrades() {
 #[test]
 fn clients_notice_nothing_of_upgrades_with_redis() {
     let Some(redis) = Redis::start(&["--save", ""]) else { return no_redis("upgrades with Redis") };
-    let options = with_redis(&redis);
+    upgrade_beside_another_node("redis-upgrades", &with_redis(&redis));
+}
+
+/// The connections to Redis do not move: each program has its own.
+#[test]
+fn clients_notice_nothing_of_upgrades_with_redis_over_tls() {
+    let port = free_port().to_string();
+    let key = |file: &str| format!("{}/../../tests/keys/{file}", env!("CARGO_MANIFEST_DIR"));
+    let certificate = key("localhost.pem");
+    let private = key("localhost.private.pem");
+    let authority = key("ca.pem");
+    let tls = ["--tls-port", &port, "--tls-auth-clients", "no", "--tls-ca-cert-file", &authority];
+    let own = ["--save", "", "--tls-cert-file", &certificate, "--tls-key-file", &private];
+    let Some(_redis) = Redis::start(&[tls, own].concat()) else {
+        return no_redis("upgrades with Redis over TLS");
+    };
+    let options = [
+        "--engine.type=redis".to_owned(),
+        format!("--engine.redis.address=127.0.0.1:{port}"),
+        "--engine.redis.tls.enabled=true".to_owned(),
+        format!("--engine.redis.tls.server_ca_pem={authority}"),
+        "--durable_streams.enabled=false".to_owned(),
+    ];
+    upgrade_beside_another_node("tls-upgrades", &options);
+}
+
+fn upgrade_beside_another_node(name: &str, options: &[String]) {
     let flags: Vec<&str> = options.iter().map(String::as_str).collect();
-    let other = World::start("other-node", &flags);
-    let mut world = World::start("redis-upgrades", &flags);
+    let other = World::start(&format!("{name}-other"), &flags);
+    let mut world = World::start(name, &flags);
     let nodes = || world.request("POST /api/info", "", "{}").matches(r#""uid""#).count();
     wait_for(|| nodes() == 2, PATIENCE);
     world.publish_at(&other);
