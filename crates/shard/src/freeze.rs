@@ -14,23 +14,18 @@ use std::{
 
 use crate::new_connection::Permit;
 
-/// Receives the connections of shards that are frozen, on the threads of all of them.
-pub trait ConnectionSink: Send + Sync {
-    /// Takes the records of some connections, each behind its length, and their sockets in the same order, at most
-    /// [`GIVEN_MAX`]. The sockets are the shard's until the end of the call.
-    ///
-    /// # Errors
-    /// The shard gives no further connection.
-    fn take(&self, records: &[u8], sockets: &[BorrowedFd<'_>]) -> io::Result<()>;
-}
+/// A function that receives the connections of shards that are frozen, on the threads of all of them: the records of some, each behind its
+/// length, and their sockets in the same order, at most [`GIVEN_MAX`]. The sockets are the shard's until the end of the call. After an
+/// error the shard gives no further connection.
+pub type ConnectionSink = dyn Fn(&[u8], &[BorrowedFd<'_>]) -> io::Result<()> + Send + Sync;
 
-/// Connections that another program had: what one call of [`ConnectionSink::take`] got.
+/// Connections that another program had: what one call of a [`ConnectionSink`] got.
 pub struct MovedConnections {
     pub records: Vec<u8>,
     pub sockets: Vec<OwnedFd>,
 }
 
-/// Connections in one call of [`ConnectionSink::take`]: as many descriptors as a message between two processes may have (SCM_MAX_FD of
+/// Connections in one call of a [`ConnectionSink`]: as many descriptors as a message between two processes may have (SCM_MAX_FD of
 /// Linux).
 pub const GIVEN_MAX: usize = 253;
 
@@ -59,7 +54,7 @@ pub(crate) enum FreezeStep {
 /// A command to a shard that is frozen.
 pub(crate) enum FrozenCommand {
     /// Gives a record of each connection. Returns how many there are.
-    Give(Arc<dyn ConnectionSink>, Sender<io::Result<usize>>),
+    Give(Arc<ConnectionSink>, Sender<io::Result<usize>>),
     /// Adds connections, which go on when the shard runs; each has a permit.
     Take(MovedConnections, Vec<Permit>),
     /// Returns how many connections were added and exist.

@@ -90,7 +90,7 @@ impl FrozenShards {
     ///
     /// # Errors
     /// The first error of `sink`.
-    pub fn give(&self, sink: &Arc<dyn ConnectionSink>) -> io::Result<usize> {
+    pub fn give(&self, sink: &Arc<ConnectionSink>) -> io::Result<usize> {
         let given = self.command_all(|given| FrozenCommand::Give(Arc::clone(sink), given));
         given.into_iter().sum()
     }

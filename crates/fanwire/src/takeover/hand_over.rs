@@ -164,7 +164,10 @@ impl NewProgram {
         engine.flush()?;
         drop(engine);
         self.link.lock().send(MessageKind::Engine, &[], &[])?;
-        let sink: Arc<dyn ConnectionSink> = Arc::new(LinkSink(Arc::clone(&self.link)));
+        let link = Arc::clone(&self.link);
+        let sink: Arc<ConnectionSink> = Arc::new(move |records, sockets| {
+            link.lock().send(MessageKind::Connections, records, sockets)
+        });
         let count = frozen.give(&sink)?;
         self.link.lock().send(MessageKind::Complete, &[], &[])?;
         self.link.lock().expect(MessageKind::Serving)?;
@@ -194,15 +197,6 @@ impl Write for EngineWriter<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// Sends the connections of all shards.
-struct LinkSink(Arc<Mutex<ProgramLink>>);
-
-impl ConnectionSink for LinkSink {
-    fn take(&self, records: &[u8], sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
-        self.0.lock().send(MessageKind::Connections, records, sockets)
     }
 }
 

@@ -174,7 +174,7 @@ impl<A: Application> Turn<A> {
         open.map(|(index, one)| one.key(index as u32)).collect()
     }
 
-    fn give(&mut self, sink: &dyn ConnectionSink) -> io::Result<usize> {
+    fn give(&mut self, sink: &ConnectionSink) -> io::Result<usize> {
         let mut records = Vec::with_capacity(2 * RECORDS_BYTES);
         let mut keys = Vec::with_capacity(GIVEN_MAX);
         for key in self.open_keys() {
@@ -195,13 +195,13 @@ impl<A: Application> Turn<A> {
         &mut self,
         records: &[u8],
         keys: &[SlotKey],
-        sink: &dyn ConnectionSink,
+        sink: &ConnectionSink,
     ) -> io::Result<()> {
         self.frozen.given.extend(keys);
         let connections = &self.out.connections;
         let socket = |key: &SlotKey| connections[key.index as usize].socket.as_fd();
         let sockets: Vec<BorrowedFd<'_>> = keys.iter().map(socket).collect();
-        sink.take(records, &sockets)
+        sink(records, &sockets)
     }
 
     /// Whether an open connection can move to another program.

@@ -6,7 +6,6 @@
 use std::{
     io::{ErrorKind, Read as _, Write as _},
     net::{TcpListener, TcpStream},
-    os::fd::BorrowedFd,
     sync::Mutex,
     time::Duration,
 };
@@ -254,9 +253,9 @@ fn connections_of_shards_on_threads_move_at_one_point() {
         }
         let frozen = before.freeze(PATIENCE, || {});
         let late = open_on(&before);
-        let sink = Arc::new(Copies::default());
-        let dyn_sink: Arc<dyn ConnectionSink> = sink.clone();
-        assert_eq!(frozen.give(&dyn_sink).expect("the sink takes all"), peers.len());
+        let copies = Arc::new(Copies::default());
+        let sink = copies.clone().sink();
+        assert_eq!(frozen.give(&sink).expect("the sink takes all"), peers.len());
         if is_kept {
             drop(frozen);
             peers.push(late);
@@ -265,7 +264,7 @@ fn connections_of_shards_on_threads_move_at_one_point() {
             continue;
         }
         let mut taking = after.freeze(Duration::ZERO, || {});
-        for connection in std::mem::take(&mut *sink.0.lock().expect("no panic")) {
+        for connection in copies.take() {
             taking.take(connection);
         }
         assert_eq!(taking.wait(), peers.len());
@@ -379,9 +378,9 @@ impl Shard {
 
     /// All connections as another program receives them, with copies of the sockets.
     fn give(&mut self) -> Vec<MovedConnections> {
-        let sink = Copies::default();
-        let count = self.turn.give(&sink).expect("the sink takes all");
-        let copies = sink.0.into_inner().expect("no panic");
+        let copies = Arc::new(Copies::default());
+        let count = self.turn.give(&*copies.clone().sink()).expect("the sink takes all");
+        let copies = copies.take();
         assert_eq!(count, copies.iter().map(|some| some.sockets.len()).sum());
         copies
     }
@@ -397,13 +396,19 @@ impl Shard {
 #[derive(Default)]
 struct Copies(Mutex<Vec<MovedConnections>>);
 
-impl ConnectionSink for Copies {
-    fn take(&self, records: &[u8], sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let records = records.to_vec();
-        let sockets = sockets.iter().map(|socket| socket.try_clone_to_owned());
-        let sockets = sockets.collect::<io::Result<_>>()?;
-        self.0.lock().expect("no panic").push(MovedConnections { records, sockets });
-        Ok(())
+impl Copies {
+    fn sink(self: Arc<Self>) -> Arc<ConnectionSink> {
+        Arc::new(move |records, sockets| {
+            let records = records.to_vec();
+            let sockets = sockets.iter().map(|socket| socket.try_clone_to_owned());
+            let sockets = sockets.collect::<io::Result<_>>()?;
+            self.0.lock().expect("no panic").push(MovedConnections { records, sockets });
+            Ok(())
+        })
+    }
+
+    fn take(&self) -> Vec<MovedConnections> {
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
     }
 }
 
