@@ -10,9 +10,6 @@ use clap::Args;
 use std::cmp::Ordering::Less;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::caller::Caller;
@@ -274,18 +271,9 @@ impl Connects {
         let mut crowd = Generator::new(false)?;
         crowd.open(target.address(), clients, &self.profile("crowd"))?;
         let others = Witness::open(target.address(), OTHERS)?;
-        let has_ended = AtomicBool::new(false);
-        let (took, [before, during]) = thread::scope(|scope| {
-            let (quiet_over, storm_begins) = mpsc::channel();
-            // A thread of its own, which the system runs between the steps of this one.
-            let others = scope.spawn(|| others.watch(quiet_over, &has_ended));
-            let took = storm_begins.recv().map_err(Into::into).and_then(|()| {
-                drop(crowd);
-                self.reconnect(target.address(), clients)
-            });
-            has_ended.store(true, Relaxed);
-            let latencies = others.join().expect("the thread of the others does not panic")?;
-            anyhow::Ok((took?, latencies))
+        let (took, [before, during]) = others.beside(|| {
+            drop(crowd);
+            self.reconnect(target.address(), clients)
         })?;
         println!(
             "storm: {} clients lost and subscribed again in {:.2} s ({} per second)",

@@ -6,16 +6,15 @@
 use anyhow::{Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
+use std::cmp::Ordering::Less;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use crate::caller::Caller;
 use crate::fanout::made_up_payloads;
 use crate::setup::Setup;
-use crate::stats::{grouped, percentile};
+use crate::stats::{grouped, judge, median, percentile};
 use crate::target::{API_KEY, Target, history, merge};
 use crate::witness::{Witness, print_latencies};
 use fanwire_load::generator::publisher::{answer_length, http_request};
@@ -37,14 +36,17 @@ pub struct Restart {
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
     /// Rounds, each with a stop and a start before both parts.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// Fail when the median of the ratios of p99 is above this.
+    #[arg(long)]
+    bar: Option<f64>,
     #[command(flatten)]
     setup: Setup,
 }
 
 impl Restart {
-    /// Always true.
+    /// True when the bar is met or none was set.
     ///
     /// # Errors
     /// A server that does not start or answer, or a delivery that does not come.
@@ -57,12 +59,17 @@ impl Restart {
         self.fill(&target)?;
         let channels = grouped(self.channels as f64);
         println!("restart: {channels} channels with {} publications each\n", self.publications);
+        let mut ratios = Vec::new();
         for _ in 0..self.rounds {
             let quiet = self.part(&mut target, "without a snapshot", "1h")?;
             let busy = self.part(&mut target, "with snapshots", "1s")?;
             println!("ratio of p99: {:.2}", busy / quiet);
+            ratios.push(busy / quiet);
         }
-        Ok(true)
+        let ratio = median(ratios);
+        let (is_met, verdict) = judge(ratio, Less, self.bar);
+        println!("\nmedian of the ratios: {ratio:.2}{verdict}");
+        Ok(is_met)
     }
 
     fn settings(&self, target: &Target, interval: &str) -> Result<Value> {
@@ -110,15 +117,9 @@ impl Restart {
 
     fn latencies(&self, target: &Target) -> Result<Vec<f64>> {
         let witness = Witness::open(target.address(), SUBSCRIBERS)?;
-        let has_ended = AtomicBool::new(false);
-        let (quiet_over, begins) = mpsc::channel();
-        let [_, latencies] = thread::scope(|scope| {
-            let watching = scope.spawn(|| witness.watch(quiet_over, &has_ended));
-            if begins.recv().is_ok() {
-                thread::sleep(Duration::from_secs_f64(self.seconds));
-            }
-            has_ended.store(true, Relaxed);
-            watching.join().expect("the witness does not panic")
+        let ((), [_, latencies]) = witness.beside(|| {
+            thread::sleep(Duration::from_secs_f64(self.seconds));
+            Ok(())
         })?;
         Ok(latencies)
     }

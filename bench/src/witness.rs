@@ -6,7 +6,8 @@
 use anyhow::{Context, Result};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::fanout::made_up_payloads;
@@ -45,12 +46,22 @@ impl Witness {
         })
     }
 
+    /// Returns the result of `work`, which begins after a quiet time, and the latencies in that time and during `work`.
+    pub(crate) fn beside<T>(self, work: impl FnOnce() -> Result<T>) -> Result<(T, [Vec<f64>; 2])> {
+        let has_ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let (quiet_over, work_begins) = channel();
+            // A thread of its own, which the system runs between the steps of this one.
+            let watching = scope.spawn(|| self.watch(quiet_over, &has_ended));
+            let done = work_begins.recv().map_err(Into::into).and_then(|()| work());
+            has_ended.store(true, Relaxed);
+            let latencies = watching.join().expect("the thread of the witness does not panic")?;
+            Ok((done?, latencies))
+        })
+    }
+
     /// The latencies in a quiet time, whose end it reports, and from then on until `has_ended`.
-    pub(crate) fn watch(
-        mut self,
-        quiet_over: Sender<()>,
-        has_ended: &AtomicBool,
-    ) -> Result<[Vec<f64>; 2]> {
+    fn watch(mut self, quiet_over: Sender<()>, has_ended: &AtomicBool) -> Result<[Vec<f64>; 2]> {
         let until = Instant::now() + QUIET;
         self.next = Instant::now();
         while Instant::now() < until {
@@ -84,7 +95,7 @@ impl Witness {
     }
 }
 
-/// Prints a result of [`Witness::watch`].
+/// Prints a part of the latencies of [`Witness::beside`].
 pub(crate) fn print_latencies(name: &str, latencies: &[f64]) {
     let [p50, p99] = [0.5, 0.99].map(|share| percentile(latencies, share));
     println!("{name}: p50 {p50:.2} ms, p99 {p99:.2} ms of {} deliveries", latencies.len());

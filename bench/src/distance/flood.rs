@@ -5,8 +5,6 @@
 //! Changed here: how much the stream has under way, and how much the tenant publishes.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -105,18 +103,8 @@ fn beside_others(
     work: impl FnOnce(Instant) -> Result<()>,
 ) -> Result<Flooded> {
     let others = Witness::open(target.address(), OTHERS)?;
-    let has_ended = AtomicBool::new(false);
-    let [before, during] = thread::scope(|scope| {
-        let (quiet_over, work_begins) = mpsc::channel();
-        let others = scope.spawn(|| others.watch(quiet_over, &has_ended));
-        let done = work_begins
-            .recv()
-            .map_err(Into::into)
-            .and_then(|()| work(Instant::now() + Duration::from_secs_f64(distance.seconds)));
-        has_ended.store(true, Relaxed);
-        let latencies = others.join().expect("the thread of the others does not panic");
-        done.and(latencies)
-    })?;
+    let ((), [before, during]) =
+        others.beside(|| work(Instant::now() + Duration::from_secs_f64(distance.seconds)))?;
     Ok(Flooded { before: percentile(&before, 0.99), during: percentile(&during, 0.99) })
 }
 

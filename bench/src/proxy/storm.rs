@@ -7,8 +7,7 @@ use anyhow::{Context, Result, ensure};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -44,18 +43,9 @@ pub(super) fn run(setup: &Setup, binary: &Path, clients: usize) -> Result<bool> 
     let target = Target::fanwire(binary, Some(setup.server_core), settings)?;
     let resident = machine::resident_bytes(target.pid())?;
     let witness = Witness::open(target.address(), WITNESS)?;
-    let has_ended = AtomicBool::new(false);
-    let (tally, [before, during]) = thread::scope(|scope| {
-        let (quiet_over, storm_begins) = mpsc::channel();
-        let witness = scope.spawn(|| witness.watch(quiet_over, &has_ended));
-        let tally = storm_begins
-            .recv()
-            .map_err(Into::into)
-            .and_then(|()| Builder::new_current_thread().enable_all().build().map_err(Into::into))
-            .and_then(|runtime| runtime.block_on(all_return(target.address(), clients)));
-        has_ended.store(true, Relaxed);
-        let latencies = witness.join().expect("the thread of the witness does not panic")?;
-        anyhow::Ok((tally?, latencies))
+    let (tally, [before, during]) = witness.beside(|| {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(all_return(target.address(), clients))
     })?;
     let grown = machine::peak_resident_bytes(target.pid())?.saturating_sub(resident);
     let most = backend.counts.most.load(Relaxed);
