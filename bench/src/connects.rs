@@ -271,7 +271,7 @@ impl Connects {
         let mut crowd = Generator::new(false)?;
         crowd.open(target.address(), clients, &self.profile("crowd"))?;
         let others = Witness::open(target.address(), OTHERS)?;
-        let (took, [before, during]) = others.beside(|| {
+        let (took, [before, during]) = others.during(|| {
             drop(crowd);
             self.reconnect(target.address(), clients)
         })?;

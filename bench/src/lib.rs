@@ -28,6 +28,7 @@ pub mod redis;
 pub mod restart;
 pub mod room;
 pub mod setup;
+pub mod shed;
 pub mod stats;
 pub mod target;
 mod witness;

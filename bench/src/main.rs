@@ -7,7 +7,7 @@
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
     areas, awake, bare, bare_http, broadcast, churn, connects, corpus, distance, fanout,
-    handshakes, idle, plots, polls, proof, proxy, publish, restart, room,
+    handshakes, idle, plots, polls, proof, proxy, publish, restart, room, shed,
 };
 use std::process::ExitCode;
 
@@ -36,6 +36,7 @@ enum Scenario {
     Areas(areas::Areas),
     AreaServer(areas::server::AreaServer),
     Restart(restart::Restart),
+    Shed(shed::Shed),
     Proof(proof::Proof),
     Distance(distance::Distance),
     RoomServer(room::server::RoomServer),
@@ -61,6 +62,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Areas(areas) => areas.run()?,
         Scenario::AreaServer(server) => server.run().map(|()| true)?,
         Scenario::Restart(restart) => restart.run()?,
+        Scenario::Shed(shed) => shed.run()?,
         Scenario::Proof(proof) => proof.run()?,
         Scenario::Distance(distance) => distance.run()?,
         Scenario::RoomServer(server) => server.run().map(|()| true)?,

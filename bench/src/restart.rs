@@ -117,7 +117,7 @@ impl Restart {
 
     fn latencies(&self, target: &Target) -> Result<Vec<f64>> {
         let witness = Witness::open(target.address(), SUBSCRIBERS)?;
-        let ((), [_, latencies]) = witness.beside(|| {
+        let ((), [_, latencies]) = witness.during(|| {
             thread::sleep(Duration::from_secs_f64(self.seconds));
             Ok(())
         })?;

@@ -47,7 +47,7 @@ impl Witness {
     }
 
     /// Returns the result of `work`, which begins after a quiet time, and the latencies in that time and during `work`.
-    pub(crate) fn beside<T>(self, work: impl FnOnce() -> Result<T>) -> Result<(T, [Vec<f64>; 2])> {
+    pub(crate) fn during<T>(self, work: impl FnOnce() -> Result<T>) -> Result<(T, [Vec<f64>; 2])> {
         let has_ended = AtomicBool::new(false);
         thread::scope(|scope| {
             let (quiet_over, work_begins) = channel();
@@ -95,7 +95,7 @@ impl Witness {
     }
 }
 
-/// Prints a part of the latencies of [`Witness::beside`].
+/// Prints a part of the latencies of [`Witness::during`].
 pub(crate) fn print_latencies(name: &str, latencies: &[f64]) {
     let [p50, p99] = [0.5, 0.99].map(|share| percentile(latencies, share));
     println!("{name}: p50 {p50:.2} ms, p99 {p99:.2} ms of {} deliveries", latencies.len());
@@ -107,4 +107,4 @@ const OPENED_AT_ONCE: usize = 10;
 /// Between two publications.
 const PERIOD: Duration = Duration::from_millis(20);
 /// Measured before the caller begins its work.
-const QUIET: Duration = Duration::from_secs(3);
+const QUIET: Duration = Duration::from_secs(6);

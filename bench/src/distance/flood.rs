@@ -104,7 +104,7 @@ fn beside_others(
 ) -> Result<Flooded> {
     let others = Witness::open(target.address(), OTHERS)?;
     let ((), [before, during]) =
-        others.beside(|| work(Instant::now() + Duration::from_secs_f64(distance.seconds)))?;
+        others.during(|| work(Instant::now() + Duration::from_secs_f64(distance.seconds)))?;
     Ok(Flooded { before: percentile(&before, 0.99), during: percentile(&during, 0.99) })
 }
 

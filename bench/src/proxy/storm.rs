@@ -43,7 +43,7 @@ pub(super) fn run(setup: &Setup, binary: &Path, clients: usize) -> Result<bool> 
     let target = Target::fanwire(binary, Some(setup.server_core), settings)?;
     let resident = machine::resident_bytes(target.pid())?;
     let witness = Witness::open(target.address(), WITNESS)?;
-    let (tally, [before, during]) = witness.beside(|| {
+    let (tally, [before, during]) = witness.during(|| {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(all_return(target.address(), clients))
     })?;

@@ -65,8 +65,8 @@ impl Shedding {
     fn observe_turns(&mut self, shards: &[Arc<ShardCounters>], now: Instant) {
         self.turn_times.resize(shards.len(), TurnTime::default());
         let known = self.turn_times.iter_mut();
-        let means = known.zip(shards).map(|(time, shard)| time.mean_since(TurnTotals::of(shard)));
-        let longest = Duration::from_nanos(means.max().unwrap_or(0));
+        let times = known.zip(shards).map(|(time, shard)| time.since(TurnTotals::of(shard)));
+        let longest = Duration::from_micros(times.max().unwrap_or(0));
         let is_exceeded = self.turns.observe(nanoseconds(longest), now);
         if self.overload.set_turns(is_exceeded) {
             let max = self.turn_max;
@@ -104,36 +104,44 @@ fn memory_max(options: &ShedOptions, available: Option<u64>) -> u64 {
 struct TurnTotals {
     begun: u64,
     ended: u64,
-    time_ns: u64,
+    time_us: u64,
+    squares: u64,
 }
 
 impl TurnTotals {
     fn of(shard: &ShardCounters) -> Self {
         let (buckets, time_ns) = shard.turn_time.snapshot();
-        Self { begun: shard.turns.value(), ended: buckets.iter().sum(), time_ns }
+        Self {
+            begun: shard.turns.value(),
+            ended: buckets.iter().sum(),
+            time_us: time_ns / 1000,
+            squares: shard.turn_time_squares.value(),
+        }
     }
 }
 
-/// The mean time of the turns of a shard in the last second.
+/// The time of the turns of a shard in the last second: the mean, in which a turn counts by its length. Short turns, such as those of
+/// handshakes, do not hide long ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct TurnTime {
     totals: TurnTotals,
-    mean_ns: u64,
+    mean_us: u64,
 }
 
 impl TurnTime {
-    /// Takes the totals of now. A shard that has only slept has a mean of 0; one whose turn goes on keeps the last mean.
-    fn mean_since(&mut self, totals: TurnTotals) -> u64 {
-        let turns = totals.ended.saturating_sub(self.totals.ended);
-        let time_ns = totals.time_ns.saturating_sub(self.totals.time_ns);
+    /// Takes the totals of now, and returns microseconds. A shard that has only slept has a mean of 0; one whose turn goes on keeps the
+    /// last mean.
+    fn since(&mut self, totals: TurnTotals) -> u64 {
+        let time_us = totals.time_us.saturating_sub(self.totals.time_us);
+        let squares = totals.squares.saturating_sub(self.totals.squares);
         let is_in_turn = totals.begun > totals.ended;
-        match time_ns.checked_div(turns) {
-            Some(mean_ns) => self.mean_ns = mean_ns,
+        match squares.checked_div(time_us) {
+            Some(mean_us) => self.mean_us = mean_us,
             None if is_in_turn => {}
-            None => self.mean_ns = 0,
+            None => self.mean_us = 0,
         }
         self.totals = totals;
-        self.mean_ns
+        self.mean_us
     }
 }
 
@@ -166,12 +174,31 @@ mod tests {
     #[test]
     fn the_mean_is_that_of_the_turns_which_ended_since_the_last_look() {
         let mut time = TurnTime::default();
-        let first = TurnTotals { begun: 10, ended: 10, time_ns: 1000 };
+        let first = TurnTotals { begun: 10, ended: 10, time_us: 1000, squares: 10 * 100 * 100 };
         let in_turn = TurnTotals { begun: 11, ..first };
-        let ended = TurnTotals { begun: 11, ended: 11, time_ns: 9000 };
-        assert_eq!(time.mean_since(first), 100);
-        assert_eq!(time.mean_since(in_turn), 100, "a long turn goes on");
-        assert_eq!(time.mean_since(ended), 8000);
-        assert_eq!(time.mean_since(ended), 0, "the shard has slept");
+        let ended = TurnTotals {
+            begun: 11,
+            ended: 11,
+            time_us: first.time_us + 8000,
+            squares: first.squares + 8000 * 8000,
+        };
+        assert_eq!(time.since(first), 100);
+        assert_eq!(time.since(in_turn), 100, "a long turn goes on");
+        assert_eq!(time.since(ended), 8000);
+        assert_eq!(time.since(ended), 0, "the shard has slept");
+    }
+
+    #[test]
+    fn many_short_turns_do_not_hide_long_ones() {
+        let long =
+            TurnTotals { begun: 50, ended: 50, time_us: 50 * 4000, squares: 50 * 4000 * 4000 };
+        let with_short = TurnTotals {
+            begun: 550,
+            ended: 550,
+            time_us: long.time_us + 500 * 20,
+            squares: long.squares + 500 * 20 * 20,
+        };
+        assert_eq!(TurnTime::default().since(long), 4000);
+        assert_eq!(TurnTime::default().since(with_short), 3810);
     }
 }

@@ -30,6 +30,8 @@ pub struct ShardCounters {
     pub turns: Counter,
     /// Of each turn, without the time that the thread slept.
     pub turn_time: Histogram,
+    /// The sum of the squares of these times, in square microseconds.
+    pub turn_time_squares: Counter,
     /// Times of sampled messages of clients, for parsing them and executing their commands.
     pub message_time: CallHistogram,
     /// Times of sampled writes, for the system calls of one connection.

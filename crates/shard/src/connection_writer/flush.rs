@@ -22,6 +22,8 @@ impl ConnectionWriter {
     pub(crate) fn end_turn(&mut self) {
         let busy = self.now.elapsed();
         self.counters.turn_time.observe(busy);
+        let busy_us = busy.as_micros() as u64;
+        self.counters.turn_time_squares.add(busy_us.saturating_mul(busy_us));
         self.load.end_turn(busy);
     }
 
