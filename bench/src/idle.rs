@@ -280,8 +280,9 @@ impl Channels {
     }
 }
 
-/// Time for the server to free what the handshakes needed.
-const SETTLE: Duration = Duration::from_secs(1);
+/// Time for the server to free what handshakes and takeovers needed: its allocator keeps pages for a second and for as long as their
+/// thread lives, which is ten seconds for the one of a takeover.
+const SETTLE: Duration = Duration::from_secs(12);
 /// Every connection has had its first ping after one interval of 25 s.
 const FIRST_PING_MAX: Duration = Duration::from_secs(25);
 /// Standard streams, the poller, and what the server itself needs next to connections.
