@@ -18,7 +18,8 @@ fn a_new_program_refuses_an_old_one_of_another_format() {
     old.limit(Duration::from_secs(10));
     let hellos = [
         r#"{"format":1,"version":"0.1.0","node":"a","descriptors":[]}"#,
-        r#"{"format":2,"records":[1,1,9],"version":"9.0.0","node":"a","engine":"memory","descriptors":[]}"#,
+        r#"{"format":2,"records":[1,1,1],"version":"0.1.0","node":"a","engine":"memory","descriptors":[]}"#,
+        r#"{"format":3,"records":[1,1,9],"version":"9.0.0","node":"a","engine":"memory","descriptors":[]}"#,
         r#"{"format":99,"records":[1,1,1],"version":"9.0.0","node":"a","engine":"memory","descriptors":[],"added":1}"#,
         "{}",
         "no JSON",
@@ -61,6 +62,6 @@ fn an_old_program_goes_on_when_the_new_one_does_not_understand() {
 fn expected_hello() -> String {
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        r#"{{"format":2,"records":[1,1,1],"version":"{version}","node":"node","engine":"memory","descriptors":[]}}"#
+        r#"{{"format":3,"records":[1,1,1],"version":"{version}","node":"node","engine":"memory","descriptors":[]}}"#
     )
 }
