@@ -97,12 +97,12 @@ impl Channels {
     pub(crate) fn publish_checked(
         &self,
         channel: CheckedChannel<'_>,
-        publication: Publication,
+        mut publication: Publication,
         options: &PublishOptions,
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
         let CheckedChannel { name, namespace, retention } = channel;
-        let publication = Publication { time: self.time(now), ..publication };
+        publication.time = self.time(now);
         self.count_publication(name, namespace, publication.data.len());
         self.broker.publish(name, publication, options, retention, now).map_err(temporary)
     }
