@@ -19,8 +19,7 @@ pub(crate) use records::{
 };
 pub(crate) use stored::Stored;
 
-/// Slots, publications and entries that are saved under one lock, and then to the end of a channel. The thread that holds the lock may
-/// have a low priority.
-pub(crate) const SAVED_ENTRIES: usize = 512;
+/// Slots, publications and entries that are saved under one lock, and then to the end of a channel.
+pub(crate) const SAVED_ENTRIES: usize = 4096;
 /// A larger offset of a file is wrong: it is not counted up to in any lifetime.
 pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;

@@ -1,6 +1,6 @@
 //! The file that keeps the memory engine over a restart (`engine.memory.snapshot_path`): read at the start, written while the server runs.
 //! In: the configuration, the broker → out: the state that the broker begins with; a new file now and then, and at a planned stop.
-//! Uses a thread for each write. Never: knows what is in the file; `broker` makes and checks its content.
+//! Uses a blocking thread for each write. Never: knows what is in the file; `broker` makes and checks its content.
 //! Changed here: when a snapshot is made, and what a start does with a file that it cannot use. Files are in `snapshots/files.rs`, lists of
 //! changes in `snapshots/change_list.rs`, blocks and revocations in `snapshots/revocation_list.rs`.
 
@@ -14,7 +14,6 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{
@@ -26,7 +25,6 @@ use fanwire_fanout::unix_ms;
 use fanwire_metrics::SnapshotReadings;
 use fanwire_node::BrokerFactory;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use self::change_list::{ChangeList, LateChange};
@@ -292,16 +290,7 @@ impl Snapshots {
             loop {
                 ticks.tick().await;
                 let snapshots = snapshots.clone();
-                let (ended, end) = oneshot::channel::<()>();
-                // A thread of its own, because the low priority stays with it. Without one the next tick tries again.
-                let _ = thread::Builder::new().name("snapshot".to_owned()).spawn(move || {
-                    // Elsewhere the priority is that of the process.
-                    #[cfg(target_os = "linux")]
-                    let _refused = rustix::process::setpriority_process(None, NICENESS);
-                    snapshots.save_if_changed();
-                    drop(ended);
-                });
-                let _ended = end.await;
+                let _ = tokio::task::spawn_blocking(move || snapshots.save_if_changed()).await;
             }
         })
     }
@@ -419,11 +408,6 @@ impl Snapshots {
         }
     }
 }
-
-/// The niceness of a thread that writes a snapshot: a shard that has work takes its place at once, and on a busy machine a snapshot takes
-/// up to ten times as long.
-#[cfg(target_os = "linux")]
-const NICENESS: i32 = 10;
 
 /// How often the last snapshot is made again because something changed after it.
 const FINISHES_MAX: u32 = 3;
