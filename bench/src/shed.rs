@@ -54,7 +54,7 @@ struct Fitting {
     period: Option<Duration>,
 }
 
-/// What came of the clients for which there was no room.
+/// The clients that came without room for them: those that got in, and the count of the others.
 #[derive(Default)]
 struct Offered {
     admitted: Vec<Caller>,

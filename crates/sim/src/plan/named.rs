@@ -89,7 +89,7 @@ impl SeedPlan {
 }
 
 impl Tuning {
-    /// What nothing is drawn for.
+    /// The options of a plan for which nothing is drawn.
     pub(super) fn calm() -> Self {
         Self {
             ping_interval: Duration::from_secs(9),

@@ -215,7 +215,7 @@ pub(super) fn new_process(world: &mut World, number: usize, uid: Option<String>)
     process
 }
 
-/// What waits for a process that stands still ends with it.
+/// Drops the messages that wait for a process that stands still.
 fn forget_waiting(world: &mut World, number: usize) {
     world.hosts[number].is_frozen = false;
     world.hosts[number].is_paused = false;

@@ -1,6 +1,6 @@
 //! A new program goes on for a node, as `fanwire upgrade` lets it: sessions, the engine in memory, or what the node knows of others.
 //! In: a host whose process reads nothing → out: another process with the same connections, or the old one, which goes on.
-//! Uses what `fanwire` moves and in its order. Never: sockets; what the new program hears of the engine begins where the old one stops.
+//! Uses what `fanwire` moves and in its order. Never: sockets, nor PUB/SUB of both programs at once: the new one subscribes when the old one has stopped.
 //! Changed here: when a takeover fails, and what moves.
 
 use std::time::Instant;

@@ -13,17 +13,18 @@ use crate::backend::{BackendCommand, GivenCommand};
 use crate::client::{ClientState, Seen, SimulatedClient};
 use crate::world::{World, count_clients};
 
-/// Who was sent away.
+/// The clients that hosts sent away, and the commands to do so.
 #[derive(Default)]
 pub(super) struct Moves {
-    /// By host and process: clients that it sent away without a command.
+    /// The number of clients that a process of a host sent away without a command.
     by_itself: BTreeMap<(usize, u64), usize>,
-    /// When a client was sent away last.
+    /// The time when a client was last sent away.
     moved_at: BTreeMap<usize, Duration>,
-    /// When a backend last commanded that a host loses clients, or changed a subscription of a client.
+    /// The time of the last command to send clients away.
     commanded_at: Option<Duration>,
-    /// When it did so before that.
+    /// The time of the command before that one.
     commanded_before: Option<Duration>,
+    /// The time when a backend last subscribed clients.
     ordered_at: Option<Duration>,
 }
 
@@ -126,5 +127,5 @@ impl Checkers {
 const COMMAND_TIME: Duration = Duration::from_secs(40);
 /// Nodes know the connections of each other with this delay.
 const STATE_TIME: Duration = Duration::from_secs(8);
-/// What a host sends arrives within this time, where no link is cut.
+/// The longest time of a message on its way, where no link is cut.
 const LINK_TIME: Duration = Duration::from_secs(2);
