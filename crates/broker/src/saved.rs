@@ -20,6 +20,6 @@ pub(crate) use records::{
 pub(crate) use stored::Stored;
 
 /// Slots, publications and entries that are saved under one lock, and then to the end of a channel.
-pub(crate) const SAVED_ENTRIES: usize = 4096;
+pub(crate) const SAVED_ENTRIES: usize = 512;
 /// A larger offset of a file is wrong: it is not counted up to in any lifetime.
 pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;

@@ -2,10 +2,11 @@
 //! In: the configuration, the broker → out: the state that the broker begins with; a new file now and then, and at a planned stop.
 //! Uses a blocking thread for each write. Never: knows what is in the file; `broker` makes and checks its content.
 //! Changed here: when a snapshot is made, and what a start does with a file that it cannot use. Files are in `snapshots/files.rs`, lists of
-//! changes in `snapshots/change_list.rs`, blocks and revocations in `snapshots/revocation_list.rs`.
+//! changes in `snapshots/change_list.rs`, blocks and revocations in `snapshots/revocation_list.rs`, the speed in `snapshots/paced.rs`.
 
 mod change_list;
 mod files;
+mod paced;
 mod revocation_list;
 
 use std::collections::HashSet;
@@ -13,7 +14,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{
@@ -29,6 +30,7 @@ use tokio::task::JoinHandle;
 
 use self::change_list::{ChangeList, LateChange};
 use self::files::{Files, ReadError};
+use self::paced::Paced;
 use self::revocation_list::RevocationList;
 use crate::error::StartError;
 
@@ -39,6 +41,8 @@ pub(crate) struct Snapshots {
     broker: Arc<MemoryBroker>,
     /// Locked while a snapshot is made.
     current: Mutex<Current>,
+    /// A stop or another program waits for the snapshot that is made.
+    is_hurried: AtomicBool,
     counters: SnapshotCounters,
     /// Connections that the planned stop before closed; 0 after a crash.
     connections_before: u64,
@@ -148,6 +152,7 @@ impl Opened {
                 interval: self.interval,
                 broker: broker.clone(),
                 current: Mutex::new(self.current),
+                is_hurried: AtomicBool::new(false),
                 counters: SnapshotCounters::default(),
                 connections_before: self.connections,
             }));
@@ -326,16 +331,25 @@ impl Snapshots {
 
     /// Makes no snapshot while the result exists.
     pub(crate) fn pause(&self) -> PausedSnapshots<'_> {
-        PausedSnapshots { current: self.current.lock() }
+        PausedSnapshots { current: self.hurried() }
+    }
+
+    /// The lock, after the snapshot that is made, which sleeps no more.
+    fn hurried(&self) -> MutexGuard<'_, Current> {
+        self.is_hurried.store(true, Relaxed);
+        let current = self.current.lock();
+        self.is_hurried.store(false, Relaxed);
+        current
     }
 
     /// Makes the last snapshot, after the last delivery, of a server that had so many connections. With it every position goes on. Another
     /// server can then take the file, also while tasks of this one still run down and read the metrics.
     pub(crate) fn finish(&self, connections: u64) {
-        let mut current = self.current.lock();
+        let mut current = self.hurried();
         if current.is_finished {
             return; // the file belongs to the program that took over
         }
+        self.is_hurried.store(true, Relaxed);
         let mut saved = Ok(());
         for _ in 0..FINISHES_MAX {
             current.generation += 1;
@@ -366,7 +380,8 @@ impl Snapshots {
     fn save(&self, head: SnapshotHead, marks: &Arc<dyn ChangeMarks>) -> io::Result<()> {
         let started = Instant::now();
         let bytes = self.files.write(|out| {
-            let totals = self.broker.save(head, Some(marks), out)?;
+            let mut out = Paced::new(out, &self.is_hurried);
+            let totals = self.broker.save(head, Some(marks), &mut out)?;
             Ok(totals.bytes)
         })?;
         self.counters.bytes.store(bytes, Relaxed);

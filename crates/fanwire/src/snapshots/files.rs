@@ -162,10 +162,32 @@ pub(super) fn replace<T>(
 fn write_new<T>(new: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
     let mut options = File::options();
     let file = options.create(true).write(true).truncate(true).mode(0o600).open(new)?;
-    let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, SyncedFile { file, unsynced: 0 });
     let written = write(&mut out)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.file.sync_all()?;
     Ok(written)
+}
+
+/// A file that goes to the disk in small parts. The system would write a large one at once at its end, on a core that a shard needs.
+struct SyncedFile {
+    file: File,
+    unsynced: usize,
+}
+
+impl Write for SyncedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.unsynced += written;
+        if self.unsynced >= UNSYNCED_MAX {
+            self.file.sync_data()?;
+            self.unsynced = 0;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -175,4 +197,6 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-const BUFFER_BYTES: usize = 256 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
+/// Bytes of a new file that are not on the disk yet.
+const UNSYNCED_MAX: usize = 4 << 20;

@@ -69,7 +69,7 @@ impl MemoryBroker {
     /// Writes a snapshot. Changes of a part that was written are reported to `marks` from then on; `None` for one that replaces no
     /// other.
     ///
-    /// No stripe is locked for longer than it takes to copy some thousand publications, or one channel, or the results of a stripe. So a
+    /// No stripe is locked for longer than it takes to copy some hundred publications, or one channel, or the results of a stripe. So a
     /// snapshot during publications has parts of different moments: what changed in between is in `marks`.
     ///
     /// # Errors
