@@ -146,7 +146,8 @@ fn recover_stream(
 }
 
 /// The newest publication, with a filter the newest one that matches, unless the subscriber has it. When none of the
-/// stored ones matches, an older one may have, unless all of them came after the claimed position.
+/// stored ones matches, an older one may have, unless all of them came after the claimed position. Ahead of the stream, which lost its end
+/// then, a subscriber cannot know.
 fn recover_cache(
     claimed: ClaimedPosition<'_>,
     read: StreamSlice,
@@ -161,6 +162,7 @@ fn recover_cache(
         return None;
     }
     let is_seamless = has_epoch
+        && claimed.offset <= top.offset
         && publications
             .last()
             .is_some_and(|oldest| oldest.offset <= claimed.offset.saturating_add(1));

@@ -213,4 +213,5 @@ fn a_cache_without_a_match_recovers_only_who_has_seen_what_is_older() {
     check_filtered(cache, (7, "epochone"), 2, &[1], Some(&[]));
     check_filtered(cache, (6, "epochone"), 2, &[1], None);
     check_filtered(cache, (7, "epochtwo"), 2, &[1], None);
+    check_filtered(cache, (10, "epochone"), 300, &[1], None); // the stream lost its end
 }
