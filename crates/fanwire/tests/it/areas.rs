@@ -233,6 +233,7 @@ fn a_hundred_viewers_have_the_objects_in_their_views() {
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
     config.client.insecure = true;
+    config.client.ping_interval = Duration::from_secs(600); // the clients do not answer
     config.shards = 2;
     config.shutdown.timeout = Duration::from_millis(500); // some clients do not answer the close
     config.channel.without_namespace.areas = AreaOptions {
