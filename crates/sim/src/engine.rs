@@ -203,6 +203,18 @@ impl Engine {
         self.outgoing.clear();
     }
 
+    /// All streams lose what was published within `LAG_MAX`, and keep their epochs.
+    pub fn lose_ends(&mut self) {
+        let undo = std::mem::take(&mut self.undo);
+        for (at, undo) in undo.into_iter().rev() {
+            if let Undo::Publish(channel, before) = undo {
+                self.lose_end(&channel, before);
+            } else {
+                self.undo.push_front((at, undo));
+            }
+        }
+    }
+
     /// The engine is restarted without its data.
     pub fn lose_all(&mut self) {
         self.streams.clear();

@@ -40,14 +40,18 @@ pub enum FaultKind {
     FailOver { lag: Duration },
     /// The engine restarts without data.
     LoseAll,
+    /// The newest publications of all streams are lost, and neither connections nor epochs tell: a store behind a proxy, without ids of its
+    /// replication.
+    LoseEnds,
     /// Nothing gets from or to a client.
     CutClient { client: usize, to: bool, from: bool },
     /// The shards of a host take long for each turn.
     SlowShards { host: usize, by: Duration },
     /// The subscriptions of a host move to another place of the engine: it reports gaps where nothing was lost.
     MovedNames { host: usize },
-    /// The same, and what is published before its end is lost.
-    LostNames { host: usize },
+    /// The same, and what is published before its end is lost. Where the other place has a connection of its own, it confirms them before
+    /// slow messages of the first place have arrived.
+    LostNames { host: usize, own_connection: bool },
     /// Some clients do something at the same moment: they connect again, or end and begin subscriptions.
     Rush { percent: u64, leaves: bool },
     /// Backends publish to one channel much more often than else.
@@ -71,7 +75,7 @@ impl FaultKind {
             | Self::SlowFeed { host, .. }
             | Self::SlowEngine { host, .. }
             | Self::MovedNames { host }
-            | Self::LostNames { host }
+            | Self::LostNames { host, .. }
             | Self::SlowShards { host, .. } => Some(host),
             _ => None,
         }
@@ -257,7 +261,8 @@ pub fn draw_short_losses(targets: Targets, random: &mut SeededRandom) -> Vec<Pla
     }
     for _ in 0..2 + random.below(4) {
         let lasts = random.between_ms(30, 900);
-        add(random.between_ms(0, 6000), lasts, FaultKind::LostNames { host });
+        let kind = FaultKind::LostNames { host, own_connection: false };
+        add(random.between_ms(0, 6000), lasts, kind);
     }
     for _ in 0..2 + random.below(4) {
         let percent = *random.pick(&[30, 60]);
@@ -273,6 +278,46 @@ pub fn draw_short_losses(targets: Targets, random: &mut SeededRandom) -> Vec<Pla
     add(quiet_after, Duration::from_secs(60), FaultKind::Quiet);
     faults.sort_by_key(|fault| fault.at);
     faults
+}
+
+/// Draws a moment in which the names of a host move while its messages are slow, and perhaps once more, which loses the last publications
+/// of a channel: the second gap is reported before what was published ahead of the first one has arrived.
+pub fn draw_moved_names(targets: Targets, random: &mut SeededRandom) -> Vec<PlannedFault> {
+    let host = random.index(targets.hosts);
+    let start = random.between_ms(8000, targets.busy.as_millis() as u64 * 3 / 4);
+    let end = start + random.between_ms(2500, 5000);
+    let fault = |at, lasts, kind| PlannedFault { at, lasts, kind };
+    let by = random.between_ms(2500, 4000);
+    let mut faults = vec![
+        fault(start, Duration::from_secs(8), FaultKind::SlowFeed { host, by }),
+        fault(start, end - start, FaultKind::Burst { channel: 0 }),
+        fault(end, Duration::from_secs(60), FaultKind::Quiet),
+    ];
+    let at = end - random.between_ms(300, 2500);
+    faults.push(fault(at, Duration::ZERO, FaultKind::MovedNames { host }));
+    faults.push(if random.percent(60) {
+        let at = end - random.between_ms(20, 180);
+        let kind = FaultKind::LostNames { host, own_connection: true };
+        fault(at, random.between_ms(200, 500), kind)
+    } else {
+        let at = end + random.between_ms(0, 3000);
+        fault(at, Duration::ZERO, FaultKind::MovedNames { host })
+    });
+    faults
+}
+
+/// Draws moments in which the streams lose what was published just before. Messages have arrived by then, and those that come later are too
+/// few to fill the place of the lost ones before a node reads the top.
+pub fn draw_lost_ends(targets: Targets, random: &mut SeededRandom) -> Vec<PlannedFault> {
+    let busy = targets.busy.as_millis() as u64;
+    let at = random.between_ms(12_000, busy / 2);
+    let fault = |after: u64, lasts: u64, kind| {
+        let [after, lasts] = [after, lasts].map(Duration::from_millis);
+        PlannedFault { at: at + after, lasts, kind }
+    };
+    let bursts = (0..3).map(|channel| fault(0, 2800, FaultKind::Burst { channel }));
+    let quiet = fault(2800, 3200, FaultKind::Quiet);
+    bursts.chain([quiet, fault(4800, 1000, FaultKind::LoseEnds)]).collect()
 }
 
 /// What clients and backends do while something breaks.
@@ -328,7 +373,7 @@ fn kind(number: u64, targets: Targets, random: &mut SeededRandom) -> FaultKind {
         9 => FaultKind::FailOver { lag: random.between_ms(0, LAG_MAX.as_millis() as u64) },
         10 => FaultKind::LoseAll,
         11 => FaultKind::MovedNames { host },
-        _ => FaultKind::LostNames { host },
+        _ => FaultKind::LostNames { host, own_connection: false },
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Host {
     pub stepped_at: Duration,
     /// Added to the time between a notice and its turn.
     pub turn_delay: Duration,
+    /// Confirmations of names do not come behind the messages of PUB/SUB.
+    pub confirms_first: bool,
     /// The PUB/SUB connection cannot be opened before.
     pub feed_may_open_at: Duration,
     /// Until then what happens here may be late without anybody being able to notice.

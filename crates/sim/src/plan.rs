@@ -114,7 +114,12 @@ impl SeedPlan {
             plan.habits.blocks = *random.pick(&[0, 20, 60]);
             if plan.has_engine && random.fork("short", 0).percent(25) {
                 let mut short = random.fork("losses", 0);
-                plan.faults = faults::draw_short_losses(plan.targets(), &mut short);
+                let targets = plan.targets();
+                plan.faults = if random.fork("names", 0).percent(30) {
+                    faults::draw_moved_names(targets, &mut short)
+                } else {
+                    faults::draw_short_losses(targets, &mut short)
+                };
                 plan.tuning.position_check_delay = Duration::from_secs(600);
             }
         } else if random.percent(25) {
@@ -125,6 +130,7 @@ impl SeedPlan {
             plan.faults.extend(faults::deploy(plan.hosts, plan.busy, &mut random));
         }
         plan.draw_moves();
+        plan.draw_store();
         plan.faults.sort_by_key(|fault| fault.at);
         plan
     }
@@ -149,6 +155,27 @@ impl SeedPlan {
         if !self.tuning.has_subscribe_hook && random.percent(25) {
             self.tuning.unidirectional = *random.pick(&[30, 100]);
         }
+    }
+
+    /// Draws whether the store is one whose streams may lose their ends in the same epoch. No publication of it is safe after that, so nothing
+    /// else happens in such a run.
+    fn draw_store(&mut self) {
+        let mut random = SeededRandom::new(self.seed).fork("store", 0);
+        if !self.has_engine || !random.percent(3) {
+            return;
+        }
+        self.channels = 1;
+        self.publish_every_ms = *random.pick(&[200, 800]);
+        self.habits = Habits::default();
+        self.tuning = Tuning {
+            position_check_delay: Duration::from_secs(*random.pick(&[4, 8])),
+            position_max_time_lag: Duration::ZERO,
+            engine_delay_ms: self.tuning.engine_delay_ms,
+            presence_ttl: self.tuning.presence_ttl,
+            history_size: self.tuning.history_size,
+            ..Tuning::calm()
+        };
+        self.faults = faults::draw_lost_ends(self.targets(), &mut random);
     }
 
     /// The plan of a seed that was named before there were far engines, users that insist, and deploys.

@@ -20,6 +20,8 @@ pub struct Truth {
     accepted: BTreeMap<(u64, String), u32>,
     /// An epoch that two streams had, or an offset that two publications had.
     contradiction: Option<String>,
+    /// Epochs and offsets of publications that the engine has lost.
+    lost: Vec<(String, u64)>,
 }
 
 #[derive(Default)]
@@ -116,6 +118,20 @@ impl Truth {
     pub fn pass_on(&mut self, channel: &str, number: u64) {
         *self.accepted.entry((number, channel.to_owned())).or_default() += 1;
         self.unstored.entry(channel.to_owned()).or_default().push(number);
+    }
+
+    /// The engine lost a publication. Clients may still hear of it for a moment.
+    pub fn lose(&mut self, epoch: &str, offset: u64) {
+        self.lost.push((epoch.to_owned(), offset));
+    }
+
+    /// Nothing lost is on its way any more.
+    pub fn forget_lost(&mut self) {
+        for (epoch, offset) in self.lost.drain(..) {
+            if let Some(of_epoch) = self.epochs.get_mut(&epoch) {
+                of_epoch.entries.remove(&offset);
+            }
+        }
     }
 
     /// The publication at a position, also if the epochs before had it.

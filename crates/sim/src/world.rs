@@ -122,6 +122,8 @@ pub struct World {
     pub(crate) engine_faults_until: Duration,
     /// When the engine lost data.
     pub(crate) losses: Vec<DataLoss>,
+    /// Last time that streams lost their ends and kept their epochs; zero = never.
+    pub(crate) ends_lost_at: Duration,
     /// The engine accepts no connection before.
     engine_up_at: Duration,
     /// Seconds since a feed carried nothing, by host.
@@ -210,6 +212,7 @@ impl World {
             client_faults_until: vec![Duration::ZERO; plan.clients],
             engine_faults_until: Duration::ZERO,
             losses: Vec::new(),
+            ends_lost_at: Duration::ZERO,
             engine_up_at: Duration::ZERO,
             feed_silence: vec![0; plan.hosts],
             hook_calls: Arc::default(),

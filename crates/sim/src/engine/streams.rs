@@ -160,6 +160,13 @@ impl Engine {
         }
     }
 
+    /// Takes back the last publish of a stream.
+    pub(super) fn lose_end(&mut self, channel: &str, before: StreamBefore) {
+        let Some(stream) = self.streams.get_mut(channel) else { return };
+        self.truth.lock().lose(stream.top.epoch.as_str(), stream.top.offset);
+        stream.undo(before);
+    }
+
     /// The top of a channel's stream, as it would be read now.
     pub fn top(&self, channel: &str) -> Option<Position> {
         let stream = self.streams.get(channel)?;

@@ -131,7 +131,11 @@ impl World {
     /// Sends what the engine published.
     pub(super) fn send_outgoing(&mut self) {
         for outgoing in self.engine.take_outgoing() {
-            self.send(LinkId::Feed(outgoing.host), WorldEvent::Feed(outgoing));
+            let host = outgoing.host;
+            let is_confirmation = matches!(outgoing.message, FeedMessage::Confirmed { .. });
+            let goes_first = is_confirmation && self.hosts[host].confirms_first;
+            let link = if goes_first { LinkId::FromEngine(host) } else { LinkId::Feed(host) };
+            self.send(link, WorldEvent::Feed(outgoing));
         }
     }
 

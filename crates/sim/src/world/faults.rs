@@ -52,13 +52,20 @@ pub(super) fn begin(world: &mut World, number: usize) {
             world.engine.lose_all();
             world.break_engine_connections(fault.lasts);
         }
+        FaultKind::LoseEnds => {
+            world.engine.lose_ends();
+            world.ends_lost_at = world.now;
+        }
         FaultKind::CutClient { client, to, from } => {
             let links = client_links(client, to, from);
             links.into_iter().for_each(|link| world.network.cut(link));
         }
         FaultKind::SlowShards { host, by } => world.hosts[host].turn_delay = by,
         FaultKind::MovedNames { host } => move_names(world, host),
-        FaultKind::LostNames { host } => lose_names(world, host),
+        FaultKind::LostNames { host, own_connection } => {
+            world.hosts[host].confirms_first = own_connection;
+            lose_names(world, host);
+        }
         FaultKind::Rush { percent, leaves } => rush(world, percent, leaves),
         FaultKind::Burst { channel } => {
             let jobs = world.backend.burst(channel, world.now, world.now + fault.lasts);
@@ -99,7 +106,8 @@ pub(super) fn end(world: &mut World, number: usize) {
             world.hosts[host].clock_offset_ms -= seconds * 1000;
             world.hosts[host].stepped_at = world.now;
         }
-        FaultKind::LostNames { host } => follow_lost_names(world, host),
+        FaultKind::LostNames { host, .. } => follow_lost_names(world, host),
+        FaultKind::LoseEnds => world.engine.truth.lock().forget_lost(),
         FaultKind::FeedDown { .. } | FaultKind::FailOver { .. } | FaultKind::LoseAll => {}
         FaultKind::MovedNames { .. }
         | FaultKind::Rush { .. }
@@ -178,6 +186,7 @@ fn note_faults(world: &mut World, number: usize) {
         FaultKind::ClockJump { .. }
         | FaultKind::FeedDown { .. }
         | FaultKind::MovedNames { .. }
+        | FaultKind::LoseEnds
         | FaultKind::TakeOver { .. } => {}
         FaultKind::CutClient { client, .. } => extend(&mut world.client_faults_until[client]),
         FaultKind::FailOver { .. } | FaultKind::LoseAll => extend(&mut world.engine_faults_until),

@@ -74,6 +74,12 @@ fn an_evacuation_empties_a_host_whose_shards_differ() {
     check(344);
 }
 
+/// Streams lose their ends in the same epoch, also one in cache mode whose clients filter.
+#[test]
+fn a_client_ahead_of_its_stream_is_not_recovered() {
+    check(2748);
+}
+
 /// The list of blocks was read while a gap was reported: that reading failed, and the next one found nothing new.
 #[test]
 fn news_of_a_reading_that_failed_end_connections() {

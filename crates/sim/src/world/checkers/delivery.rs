@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use fanwire_broker::Position;
 use fanwire_broker::map::ChangesQuery;
 use fanwire_node::Page;
 use fanwire_protocol::{Publication, SubscribeResult};
@@ -111,8 +112,16 @@ impl Checkers {
         let is_good = |client: &&SimulatedClient| {
             !had_faults(world, client.number, world.now) && !was_feed_down(world, client.number)
         };
+        let ends_told_at = world.ends_lost_at + world.plan.tuning.position_check_delay + AHEAD_MAX;
+        let none_is_ahead = !world.ends_lost_at.is_zero() && ends_told_at < world.now;
         for client in connected(world).filter(is_good) {
             for (channel, at) in positions_of(client) {
+                let is_ahead =
+                    |top: Position| top.epoch.as_str() == at.epoch && top.offset < at.offset;
+                if none_is_ahead && world.engine.top(channel).is_some_and(is_ahead) {
+                    let text = format!("it is at {at:?}, ahead of the stream, and was not told");
+                    self.broken_for(TOLD, client.number, channel, text);
+                }
                 let Some(next) = truth.at(&at.epoch, at.offset + 1) else { continue };
                 let is_late = next.stored_at + TOLD_WITHIN < world.instant();
                 // Looked up when it is late alone: this runs for each subscription in each second.
@@ -336,3 +345,5 @@ const TOLD: &str = "nothing is lost without being told";
 pub(super) const LONGEST_RUN: Duration = Duration::from_secs(250);
 /// A node that may have missed publications tells its clients within this time, where nothing else is broken.
 const TOLD_WITHIN: Duration = Duration::from_secs(20);
+/// A client that is ahead of a stream that lost its end is told within this time after a check.
+const AHEAD_MAX: Duration = Duration::from_secs(3);

@@ -29,7 +29,10 @@ impl Checkers {
                 let text = "the hook of the backend refuses this channel".to_owned();
                 self.broken_for("hooks decide", client, CLOSED, text);
             }
-            Seen::Unsubscribed { channel, code: 2500, at: Some(at) } if self.has_engine => {
+            // A stream that lost its end is no cause that can be seen afterwards.
+            Seen::Unsubscribed { channel, code: 2500, at: Some(at) }
+                if self.has_engine && world.ends_lost_at.is_zero() =>
+            {
                 let top = world.engine.top(channel).unwrap_or_default();
                 let is_at_top = top.offset == at.offset && top.epoch.as_str() == at.epoch;
                 if is_at_top && !had_engine_faults(world, world.now) {
