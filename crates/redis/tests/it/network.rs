@@ -317,7 +317,7 @@ fn a_slow_pubsub_connection_that_redis_closes_is_reopened_and_reports_gaps() {
     let limit = ["--client-output-buffer-limit", "pubsub", "64kb", "32kb", "1"];
     let server = RedisServer::start(&limit);
     let proxy = Proxy::to(&server.address());
-    // 10 MB are read afterwards, beside other work.
+    // 10 MB are read afterwards, while others work.
     let node = Node::start(&RedisOptions { io_timeout: 6 * IO_TIMEOUT, ..through(&proxy) });
     let other = Node::start(&server.options());
     node.subscribe("a");

@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,10 +91,12 @@ func start(t *testing.T, settings keys) *server {
 	lines := readLines(output)
 	t.Cleanup(func() { stop(t, program, lines) })
 	host := lines.host(t)
-	http := "http://" + host
+	address := "http://" + host
+	// The library's own client gives up after a second; the contexts of the calls end later.
+	caller := &http.Client{Transport: gocent.DefaultHTTPClient.Transport, Timeout: patience}
 	return &server{
-		Client:    gocent.New(gocent.Config{Addr: http + "/api", Key: apiKey}),
-		http:      http,
+		Client:    gocent.New(gocent.Config{Addr: address + "/api", Key: apiKey, HTTPClient: caller}),
+		http:      address,
 		websocket: "ws://" + host + "/connection/websocket",
 		folder:    folder,
 	}
