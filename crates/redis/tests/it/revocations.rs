@@ -226,7 +226,9 @@ fn a_redis_that_was_away_or_has_lost_its_data() {
 #[test]
 fn many_entries_that_redis_has_lost_are_stored_again_with_their_ends() {
     let server = RedisServer::start(&[]);
-    let members = [loaded(server.options()), loaded(server.options())];
+    // 5,000 calls wait for each other.
+    let options = || RedisOptions { io_timeout: WAIT_MAX, ..server.options() };
+    let members = [loaded(options()), loaded(options())];
     let revoke_until = |number: u64| {
         let expire_at = 4_000_000_000 + number;
         let change = RevocationChange { expire_at, ..change(&format!("token {number}")) };
