@@ -15,17 +15,19 @@ pub(super) struct Paced<'a> {
     is_hurried: &'a AtomicBool,
     /// The end of the last sleep.
     working_since: Instant,
+    /// Only tests have another one than that of the thread.
+    sleep: fn(Duration),
 }
 
 impl<'a> Paced<'a> {
     pub(super) fn new(out: &'a mut dyn Write, is_hurried: &'a AtomicBool) -> Self {
-        Self { out, is_hurried, working_since: Instant::now() }
+        Self { out, is_hurried, working_since: Instant::now(), sleep: thread::sleep }
     }
 
     fn rest(&mut self) {
         let worked = self.working_since.elapsed();
         if worked >= WORK_MIN && !self.is_hurried.load(Relaxed) {
-            thread::sleep(rest_after(worked));
+            (self.sleep)(rest_after(worked));
             self.working_since = Instant::now();
         }
     }
@@ -70,7 +72,7 @@ mod tests {
     fn bytes_pass_and_a_writer_in_a_hurry_does_not_sleep() {
         let is_hurried = AtomicBool::new(false);
         let mut written = Vec::new();
-        let mut paced = Paced::new(&mut written, &is_hurried);
+        let mut paced = Paced { sleep: |_| {}, ..Paced::new(&mut written, &is_hurried) };
         // As if it had worked for long.
         let long_ago =
             Instant::now().checked_sub(Duration::from_secs(1)).expect("the machine runs");

@@ -345,5 +345,5 @@ const TOLD: &str = "nothing is lost without being told";
 pub(super) const LONGEST_RUN: Duration = Duration::from_secs(250);
 /// A node that may have missed publications tells its clients within this time, where nothing else is broken.
 const TOLD_WITHIN: Duration = Duration::from_secs(20);
-/// A client that is ahead of a stream that lost its end is told within this time after a check.
+/// After a stream lost its end, nodes end the subscriptions ahead of it within this time after a check.
 const AHEAD_MAX: Duration = Duration::from_secs(3);
