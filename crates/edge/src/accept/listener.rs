@@ -339,8 +339,13 @@ async fn begin(
     slots: &Arc<ConnectionSlots>,
     stop: &watch::Receiver<bool>,
 ) -> Option<Socket> {
+    // At a stop hyper ends a connection of which it knows no byte, and learns of those that a shard has not read after its first poll.
+    let is_late = *stop.borrow() && socket.peek(&mut [0]).is_ok_and(|length| length > 0);
     // An error is the lack of kernel memory for one more watch: the peer sees its connection end.
     let socket = TcpStream::from_std(socket).ok()?;
+    if is_late {
+        socket.readable().await.ok()?;
+    }
     tls_accept::accept(tls, socket, peer, slots, stop.clone()).await
 }
 

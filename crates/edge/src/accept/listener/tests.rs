@@ -43,15 +43,20 @@ fn served(router: Router) -> Served<Pages> {
     Served { settings: ListenerSettings::default(), service: Pages(router) }
 }
 
-/// Both ends of a connection.
-fn pair() -> (Socket, net::TcpStream, SocketAddr) {
+/// Both ends of a connection, ours as it is accepted.
+fn accepted() -> (StdStream, net::TcpStream, SocketAddr) {
     let listener = net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     let theirs = net::TcpStream::connect(address).expect("a listener");
     let (ours, peer) = listener.accept().expect("a connection");
     ours.set_nonblocking(true).expect("a socket");
-    let ours = TcpStream::from_std(ours).expect("a socket");
-    (ours.into(), theirs, peer)
+    (ours, theirs, peer)
+}
+
+/// Both ends of a connection.
+fn pair() -> (Socket, net::TcpStream, SocketAddr) {
+    let (ours, theirs, peer) = accepted();
+    (TcpStream::from_std(ours).expect("a socket").into(), theirs, peer)
 }
 
 /// The seconds until the connection of a peer that sends only these bytes ends, and the response.
@@ -204,6 +209,25 @@ async fn an_idle_connection_is_closed_when_the_server_stops() {
     };
     tokio::join!(speaking, stopping);
     assert_eq!(start.elapsed(), IDLE_TIMEOUT / 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_head_that_arrived_before_the_stop_gets_the_rest_of_its_time() {
+    let (ours, mut theirs, peer) = accepted();
+    let (first, rest) = REQUEST.split_at(10);
+    theirs.write_all(first).expect("room in the socket");
+    let pages = served(Router::new().route("/", get("hello")));
+    let (stop, stopped) = watch::channel(false);
+    stop.send(true).expect("a listener");
+    let slot = slot().await;
+    let ours = begin(ours, None, peer, &slot.slots, &stopped).await.expect("it is plain");
+    let client = ClientAddress::of_peer(peer);
+    let serving = serve_connection(ours, client, Arc::new(pages), stopped, &slot);
+    let writing = async { theirs.write_all(rest) };
+    tokio::join!(serving, writing).1.expect("it is not closed");
+    let mut answers = String::new();
+    theirs.read_to_string(&mut answers).expect("our end is closed");
+    assert!(answers.contains("hello"), "{answers}");
 }
 
 const HALF_A_BODY: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nhalf";
