@@ -78,7 +78,7 @@ const START_LINES: [StartLine; 13] = [
     line(&["fanwire"], &[], Some(CONFIG), HEALTH),
     line(&["centrifugo", "--health"], &[], None, HEALTH),
     line(&["fanwire", "/usr/local/bin/centrifugo", "--health.enabled"], &[], None, HEALTH),
-    line(&["sh", "-c", "true && centrifugo --health.enabled=true"], &[], None, HEALTH),
+    line(&["sh", "-c", "true && exec centrifugo --health.enabled=true"], &[], None, HEALTH),
     line(
         &["fanwire"],
         &[("CENTRIFUGO_HTTP_API_KEY", "the-key-of-32-random-bytes-or-more")],

@@ -38,7 +38,7 @@ impl RedisServer {
     pub(crate) fn start_sentinel(port: u16, name: &str, master: &Self, options: &[&str]) -> Self {
         let folder = Folder::new("sentinel");
         let mut lines = format!(
-            "sentinel monitor {name} 127.0.0.1 {} 2\nsentinel down-after-milliseconds {name} 1000\n\
+            "sentinel monitor {name} 127.0.0.1 {} 2\nsentinel down-after-milliseconds {name} 3000\n\
              sentinel failover-timeout {name} 3000\nsentinel parallel-syncs {name} 2\n",
             master.port
         );
