@@ -69,17 +69,21 @@ export async function subscribe(client, channel, options = {}) {
   return { subscription, publications };
 }
 
-/** The JSON protocol by hand over npm ws. `frames` holds whole messages, `replies` what stood in them. */
+/** The JSON protocol by hand over npm ws, which answers pings. `frames` holds whole messages, `replies` what stood in them. */
 export class Raw extends EventEmitter {
   constructor(socket) {
     super();
     this.socket = socket;
+    this.answersPings = true;
     this.frames = new Log(this, 'frame');
     this.replies = new Log(this, 'reply');
     socket.on('message', (bytes) => {
       const text = bytes.toString();
       this.emit('frame', text);
-      for (const line of text.split('\n')) this.emit('reply', JSON.parse(line));
+      for (const line of text.split('\n')) {
+        this.emit('reply', JSON.parse(line));
+        if (this.answersPings && line === PING) this.socket.send(PING);
+      }
     });
     this.closing = new Promise((resolve) => {
       socket.on('close', (code, reason) => resolve({ code, reason: reason.toString() }));
@@ -121,6 +125,9 @@ export class Raw extends EventEmitter {
     return within(this.closing, 'close', limitMs);
   }
 }
+
+/** A ping, and the answer to it. */
+const PING = '{}';
 
 /** Opens a WebSocket by hand; it ends with the test. */
 export async function raw(t, server, options = {}) {

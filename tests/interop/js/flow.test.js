@@ -13,7 +13,7 @@ import { frame, raw, tcp, upgradeText } from './clients.js';
 let server;
 
 before(async () => {
-  server = await start({ client: { insecure: true, ping_interval: '10m' } }); // raw clients do not answer pings
+  server = await start({ client: { insecure: true } });
 });
 
 after(() => server?.stop());
