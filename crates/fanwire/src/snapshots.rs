@@ -9,7 +9,6 @@ mod files;
 mod paced;
 mod revocation_list;
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -224,32 +223,18 @@ fn restore(files: &Files, config: &Config) -> SavedState {
 
 /// The changes after a snapshot; `None` if they are not known.
 fn changes_since(files: &Files, snapshot: &Snapshot) -> Option<ChangesSince> {
-    let first = snapshot.generation();
-    let lists = files.change_lists().unwrap_or_default();
-    let newer: Vec<u64> = lists.into_iter().filter(|generation| *generation >= first).collect();
-    if newer.is_empty() && snapshot.is_planned() {
-        return Some(ChangesSince::None);
+    let generations = files.change_lists().unwrap_or_default().into_iter();
+    let lists = generations.map(|generation| (generation, files.read_changes(generation)));
+    let changes = snapshot.changes_since(lists);
+    if changes.is_none() {
+        let path = files.path();
+        tracing::warn!(
+            ?path,
+            "the machine was started again, or a list of changes is missing: it is not known what changed after the snapshot, so no \
+             history is taken from it"
+        );
     }
-    let has_first = snapshot.is_planned() || newer.contains(&first);
-    let mut buckets = HashSet::new();
-    let are_known = has_first
-        && newer.iter().all(|generation| match files.read_changes(*generation) {
-            Some(changed) => {
-                buckets.extend(changed);
-                true
-            }
-            None => false,
-        });
-    if are_known {
-        return Some(ChangesSince::In(buckets));
-    }
-    let path = files.path();
-    tracing::warn!(
-        ?path,
-        "the machine was started again, or a list of changes is missing: it is not known what changed after the snapshot, so no \
-         history is taken from it"
-    );
-    None
+    changes
 }
 
 /// The list of changes of a process that starts. Without one, on a full disk, the snapshot is removed, and the next one is tried later.

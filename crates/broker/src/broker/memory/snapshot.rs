@@ -172,6 +172,29 @@ impl Snapshot {
         self.head.connections
     }
 
+    /// The changes after it, from the lists of changes that were found, by generation; a list is `None` if it is not whole. `None` if it is
+    /// not known what changed.
+    pub fn changes_since(
+        &self,
+        lists: impl IntoIterator<Item = (u64, Option<Vec<Bucket>>)>,
+    ) -> Option<ChangesSince> {
+        let first = self.head.generation;
+        let mut has_first = false;
+        let mut newer = Vec::new();
+        for (generation, list) in lists.into_iter().filter(|(generation, _)| *generation >= first) {
+            has_first |= generation == first;
+            newer.push(list);
+        }
+        if !self.head.is_planned && !has_first {
+            return None;
+        }
+        if newer.is_empty() {
+            return Some(ChangesSince::None);
+        }
+        let changed: Vec<Vec<Bucket>> = newer.into_iter().collect::<Option<_>>()?;
+        Some(ChangesSince::In(changed.into_iter().flatten().collect()))
+    }
+
     /// The state with which a broker goes on, without the channels that changed after the snapshot.
     ///
     /// # Errors

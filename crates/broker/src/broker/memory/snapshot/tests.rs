@@ -346,11 +346,12 @@ impl Disk {
     }
 
     fn restore(&self, now: Instant) -> Option<MemoryBroker> {
-        let (generation, file) = self.snapshot.as_ref()?;
-        let lists = &self.lists[*generation..];
-        let buckets = lists.iter().flat_map(|list| list.0.lock().clone()).collect();
+        let (_, file) = self.snapshot.as_ref()?;
+        let snapshot = Snapshot::read(&mut file.as_slice()).expect("it is whole");
+        let lists = self.lists.iter().map(|list| Some(list.0.lock().iter().copied().collect()));
+        let changes = snapshot.changes_since((0..).zip(lists)).expect("no list is missing");
         let clock = SnapshotClock { now, unix_ms: UNIX_MS };
-        Some(restore(file, &ChangesSince::In(buckets), clock))
+        Some(restore(file, &changes, clock))
     }
 }
 
