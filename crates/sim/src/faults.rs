@@ -22,6 +22,8 @@ pub enum FaultKind {
     Kill { host: usize, is_silent: bool },
     /// The process tells the others that it leaves, and is replaced at the end of the fault.
     Replace { host: usize },
+    /// The only process ends, and another one starts at the end of the fault, with what the memory engine has saved.
+    Restart { host: usize, end: ProcessEnd },
     /// A new program goes on with the connections of a host, at the end of the fault; or it ends before it serves, and the old one goes on.
     TakeOver { host: usize, fails: bool },
     /// The process stands still.
@@ -62,12 +64,24 @@ pub enum FaultKind {
     Commands { count: usize },
 }
 
+/// How a process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessEnd {
+    /// It closes its connections and saves its engine.
+    Planned,
+    /// What it wrote is there.
+    Crash,
+    /// What it wrote and did not sync is not there. Clients miss their pings.
+    MachineCrash,
+}
+
 impl FaultKind {
     /// The host that it is about, if it is one.
     pub fn host_mut(&mut self) -> Option<&mut usize> {
         match self {
             Self::Kill { host, .. }
             | Self::Replace { host }
+            | Self::Restart { host, .. }
             | Self::TakeOver { host, .. }
             | Self::Pause { host }
             | Self::ClockJump { host, .. }
@@ -106,11 +120,12 @@ impl PlannedFault {
     /// Whether messages between hosts and the engine may be lost.
     pub fn loses_messages(&self) -> bool {
         use FaultKind::{CutFromEngine, FailOver, FeedDown, Kill, LoseAll, LostNames};
-        use FaultKind::{Replace, SlowEngine};
+        use FaultKind::{Replace, Restart, SlowEngine};
         matches!(
             self.kind,
             Kill { .. }
                 | Replace { .. }
+                | Restart { .. }
                 | CutFromEngine { .. }
                 | FeedDown { .. }
                 | LostNames { .. }
@@ -122,7 +137,11 @@ impl PlannedFault {
 
     /// Whether the engine forgets what it had acknowledged.
     pub fn loses_data(&self) -> bool {
-        matches!(self.kind, FaultKind::FailOver { .. } | FaultKind::LoseAll)
+        use FaultKind::{FailOver, LoseAll, Restart};
+        match self.kind {
+            Restart { end, .. } => end != ProcessEnd::Planned,
+            _ => matches!(self.kind, FailOver { .. } | LoseAll),
+        }
     }
 }
 
@@ -177,6 +196,19 @@ pub fn flap(targets: Targets, random: &mut SeededRandom) -> impl Iterator<Item =
         let kind = FaultKind::Kill { host, is_silent: false };
         PlannedFault { at: pause * number, lasts: Duration::from_secs(2), kind }
     })
+}
+
+/// The only host stops or crashes, and starts again.
+pub fn restarts(targets: Targets, random: &mut SeededRandom) -> Vec<PlannedFault> {
+    let count = 1 + random.below(4);
+    let longest = *random.pick(&[500, 4000, 16_000]);
+    let restart = |_| {
+        let at = random.between_ms(5000, targets.busy.as_millis() as u64);
+        let ends = [ProcessEnd::Planned, ProcessEnd::Crash, ProcessEnd::MachineCrash];
+        let kind = FaultKind::Restart { host: 0, end: *random.pick(&ends) };
+        PlannedFault { at, lasts: random.between_ms(50, longest), kind }
+    };
+    (0..count).map(restart).collect()
 }
 
 /// New programs go on with some hosts, within the second that commands have to finish.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fanwire_broker::MemoryEngine;
+use fanwire_broker::{MemoryBroker, MemoryEngine};
 use fanwire_events::{Events, Watch};
 use fanwire_node::{
     CommandSource, ConnectionInfo, ConnectionKey, Departures, Hub, Inbox, Node, NodeParts, Notice,
@@ -20,6 +20,7 @@ use fanwire_node::{
 use fanwire_protocol::{Disconnect, Encoding};
 use parking_lot::Mutex;
 
+use crate::disk::Disk;
 use crate::engine::ports::{EnginePort, GiveUp};
 use feed::Feed;
 pub use outbox::Effect;
@@ -31,12 +32,17 @@ pub struct Host {
     /// Counts the processes.
     pub incarnation: u64,
     pub process: Option<Process>,
+    pub disk: Disk,
+    /// A snapshot is being made.
+    pub is_saving: bool,
     /// The process stands still.
     pub is_frozen: bool,
     /// The process reads nothing, because a new program takes over.
     pub is_paused: bool,
     /// Last time that a new program took over, or was to.
     pub taken_over_at: Duration,
+    /// Last time that the process closed all connections, because it stops.
+    pub stopped_at: Option<Duration>,
     /// The wall clock is ahead of the time of the simulation.
     pub clock_offset_ms: i64,
     /// Start of the process.
@@ -165,6 +171,11 @@ impl Process {
             refuses_clients: false,
             memory: None,
         }
+    }
+
+    /// The broker in its memory, if it has one.
+    pub fn broker(&self) -> Option<Arc<MemoryBroker>> {
+        self.memory.as_ref().map(|memory| Arc::clone(&memory.broker))
     }
 
     /// A client connected.

@@ -9,6 +9,7 @@ pub mod backend;
 pub mod chance;
 pub mod classes;
 pub mod client;
+pub mod disk;
 pub mod engine;
 pub mod faults;
 pub mod host;

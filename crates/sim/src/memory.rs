@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use fanwire_broker::{
     Chance, Change, Deliver, DeliverOptions, MemoryBroker, MemoryEngine, MemoryPresence,
-    MemoryUserStatuses,
+    MemoryState, MemoryUserStatuses,
 };
 use fanwire_node::NodeParts;
 use fanwire_protocol::{ClientInfo, Publication};
@@ -15,10 +15,11 @@ use parking_lot::Mutex;
 
 use crate::truth::{Truth, TruthEntry};
 
-/// The parts of a node with a memory engine, and a function that returns the engine when the node was made.
+/// The parts of a node with a memory engine, which goes on from a state, and a function that returns the engine when the node was made.
 pub fn parts_in_memory(
     truth: Arc<Mutex<Truth>>,
     chance: Arc<dyn Chance>,
+    state: Option<MemoryState>,
 ) -> (NodeParts, impl FnOnce() -> MemoryEngine) {
     let presence = Arc::new(MemoryPresence::new());
     let user_statuses = Arc::new(MemoryUserStatuses::default());
@@ -29,8 +30,11 @@ pub fn parts_in_memory(
         user_statuses: Some(user_statuses.clone()),
         ..NodeParts::with_broker(move |deliver| {
             let witness = Arc::new(Witness { inner: deliver, truth });
-            let broker = Arc::new(MemoryBroker::with_chance(witness, 1 << 30, &*chance));
-            made_by_node.get_or_init(|| broker).clone()
+            let broker = match state {
+                Some(state) => MemoryBroker::with_state(witness, HISTORY_BYTES_MAX, state),
+                None => MemoryBroker::with_chance(witness, HISTORY_BYTES_MAX, &*chance),
+            };
+            made_by_node.get_or_init(|| Arc::new(broker)).clone()
         })
     };
     let engine = move || {
@@ -71,3 +75,6 @@ impl Deliver for Witness {
         self.inner.is_congested()
     }
 }
+
+/// More than a run publishes.
+const HISTORY_BYTES_MAX: usize = 1 << 30;

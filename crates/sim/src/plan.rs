@@ -91,6 +91,8 @@ pub struct Tuning {
     pub engine_delay_ms: u64,
     /// Nodes send clients to others, and the balancer counts connections.
     pub rebalance: Option<RebalanceOptions>,
+    /// How often the memory engine is saved; `None` keeps nothing over a restart.
+    pub snapshot_interval: Option<Duration>,
     /// How many of a hundred clients send nothing but a connect request.
     pub unidirectional: u64,
 }
@@ -131,6 +133,7 @@ impl SeedPlan {
         }
         plan.draw_moves();
         plan.draw_store();
+        plan.draw_restarts();
         plan.faults.sort_by_key(|fault| fault.at);
         plan
     }
@@ -176,6 +179,17 @@ impl SeedPlan {
             ..Tuning::calm()
         };
         self.faults = faults::draw_lost_ends(self.targets(), &mut random);
+    }
+
+    /// Draws whether the only host stops or crashes and starts again, and how often it has saved its engine.
+    fn draw_restarts(&mut self) {
+        let mut random = SeededRandom::new(self.seed).fork("restarts", 0);
+        if self.has_engine || !random.percent(70) {
+            return;
+        }
+        let seconds = *random.pick(&[0, 1, 5, 600]);
+        self.tuning.snapshot_interval = (seconds > 0).then_some(Duration::from_secs(seconds));
+        self.faults.extend(faults::restarts(self.targets(), &mut random));
     }
 
     /// The plan of a seed that was named before there were far engines, users that insist, and deploys.

@@ -10,6 +10,7 @@ mod events;
 mod faults;
 mod processes;
 mod samples;
+mod snapshots;
 mod takeover;
 
 use std::collections::BTreeMap;
@@ -68,6 +69,8 @@ pub enum WorldEvent {
     Tick(Origin),
     /// A host closes a connection, whose client is to connect to another one.
     SendAway { origin: Origin, connection: u64 },
+    /// A host makes a snapshot of its memory engine.
+    Snapshot(Origin),
     /// A host looks which channels are occupied.
     Watch(Origin),
     /// Events arrive at the backend.
@@ -117,6 +120,8 @@ pub struct World {
     /// Hosts of the connections that clients opened.
     pub(crate) host_of: BTreeMap<u64, usize>,
     last_connection: u64,
+    /// How many events have happened.
+    events: u64,
     random: SeededRandom,
     pub(crate) client_faults_until: Vec<Duration>,
     pub(crate) engine_faults_until: Duration,
@@ -208,6 +213,7 @@ impl World {
             traffic: TrafficCounts::new(plan.busy),
             host_of: BTreeMap::new(),
             last_connection: 0,
+            events: 0,
             random: random.fork("world", 0),
             client_faults_until: vec![Duration::ZERO; plan.clients],
             engine_faults_until: Duration::ZERO,
@@ -224,29 +230,30 @@ impl World {
     /// Plays the plan to its end, or until a promise is broken.
     pub fn run(mut self) -> Verdict {
         self.begin();
-        let end = self.plan.end();
-        let mut events = 0;
-        while let Some((at, event)) = self.queue.take_next()
-            && at <= end
-            && !is_broken(&self)
-        {
-            self.now = at;
-            events += 1;
-            if self.story.keeps_lines() {
-                samples::take_samples(&mut self);
-            }
-            event.hash_into(self.story.hasher(), at);
-            self.happen(event);
-        }
+        while self.step() {}
         if !is_broken(&self) {
             // Nothing is late any more: what clients and the engine know has to be the same.
-            self.now = end;
+            self.now = self.plan.end();
             let now = self.instant();
             self.check(|checkers, world| checkers.finish(world, now));
         }
         let violation = self.checkers.and_then(|mut it| it.take_violation());
         let hash = self.story.hash();
-        Verdict { violation, hash, story: self.story, traffic: self.traffic, events }
+        Verdict { violation, hash, story: self.story, traffic: self.traffic, events: self.events }
+    }
+
+    /// Plays the next event. Returns whether there was one before the end.
+    fn step(&mut self) -> bool {
+        let next = self.queue.take_next().filter(|(at, _)| *at <= self.plan.end());
+        let Some((at, event)) = next.filter(|_| !is_broken(self)) else { return false };
+        self.now = at;
+        self.events += 1;
+        if self.story.keeps_lines() {
+            samples::take_samples(self);
+        }
+        event.hash_into(self.story.hasher(), at);
+        self.happen(event);
+        true
     }
 
     fn begin(&mut self) {
@@ -324,6 +331,7 @@ impl World {
             WorldEvent::SendAway { origin, connection } => {
                 processes::send_away(self, origin, connection)
             }
+            WorldEvent::Snapshot(origin) => snapshots::save(self, origin),
             WorldEvent::Watch(origin) => events::watch(self, origin),
             WorldEvent::Events(sent) => events::receive(self, &sent),
             WorldEvent::EventsAnswered { origin, count } => events::answered(self, origin, count),

@@ -111,6 +111,7 @@ impl Tuning {
             batch_delay: Duration::ZERO,
             engine_delay_ms: 2,
             rebalance: None,
+            snapshot_interval: None,
             unidirectional: 0,
         }
     }

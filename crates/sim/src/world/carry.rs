@@ -245,19 +245,19 @@ impl World {
             port.set_connected(true);
         }
     }
+}
 
-    /// Once a second a host looks whether its PUB/SUB connection carries anything.
-    pub(super) fn probe_feed(&mut self, host: usize) {
-        let is_cut = self.network.is_cut(LinkId::Feed(host));
-        let Some(process) = &self.hosts[host].process else { return };
-        let is_open = process.feed.is_open;
-        let silence = &mut self.feed_silence[host];
-        *silence = if is_cut && is_open { *silence + 1 } else { 0 };
-        if *silence > FEED_SILENCE_MAX {
-            *silence = 0;
-            self.engine.close_feed(host);
-            self.lose_feed(host);
-        }
+/// Once a second a host looks whether its PUB/SUB connection carries anything.
+pub(super) fn probe_feed(world: &mut World, host: usize) {
+    let is_cut = world.network.is_cut(LinkId::Feed(host));
+    let Some(process) = &world.hosts[host].process else { return };
+    let is_open = process.feed.is_open;
+    let silence = &mut world.feed_silence[host];
+    *silence = if is_cut && is_open { *silence + 1 } else { 0 };
+    if *silence > FEED_SILENCE_MAX {
+        *silence = 0;
+        world.engine.close_feed(host);
+        world.lose_feed(host);
     }
 }
 

@@ -58,8 +58,10 @@ pub(crate) struct Checkers {
 
 impl Checkers {
     pub(super) fn new(plan: &SeedPlan) -> Self {
-        let loses_data = |fault: &PlannedFault| fault.loses_data();
-        let is_lossless = !plan.has_engine || !plan.faults.iter().any(PlannedFault::loses_messages);
+        let is_lossless = !plan.faults.iter().any(PlannedFault::loses_messages);
+        let forgets = plan.tuning.snapshot_interval.is_none();
+        let is_restart = |fault: &PlannedFault| matches!(fault.kind, FaultKind::Restart { .. });
+        let loses_data = |fault: &PlannedFault| fault.loses_data() || forgets && is_restart(fault);
         let presence = PresenceCheck::new(is_lossless);
         Self {
             presence,

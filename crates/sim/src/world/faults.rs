@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::carry::AFTER_LOSS;
-use super::{DataLoss, World, takeover};
+use super::{DataLoss, World, snapshots, takeover};
 use crate::client::unix_at;
 use crate::engine::NODES;
 use crate::faults::{FaultKind, PlannedFault};
@@ -19,6 +19,7 @@ pub(super) fn begin(world: &mut World, number: usize) {
     match fault.kind {
         FaultKind::Kill { host, is_silent } => world.kill(host, is_silent),
         FaultKind::Replace { host } => leave(world, host),
+        FaultKind::Restart { host, end } => snapshots::end_process(world, host, end),
         FaultKind::TakeOver { host, .. } => takeover::prepare(world, host),
         FaultKind::Pause { host } => world.hosts[host].is_frozen = true,
         FaultKind::ClockJump { host, seconds } => {
@@ -82,7 +83,7 @@ pub(super) fn end(world: &mut World, number: usize) {
     let fault = world.plan.faults[number].clone();
     world.story.tell(world.now, format_args!("fault {number} ends"));
     match fault.kind {
-        FaultKind::Kill { host, .. } => world.start_host(host),
+        FaultKind::Kill { host, .. } | FaultKind::Restart { host, .. } => world.start_host(host),
         FaultKind::Replace { host } => {
             world.kill(host, false);
             world.start_host(host);

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fanwire_broker::Answer;
+use fanwire_broker::{Answer, ChangeMarks, MemoryEngine, SnapshotClock};
 use fanwire_events::WATCH_INTERVAL;
 use fanwire_node::hooks::{Hook, Hooks, Rejection, SubscribeGrant};
 use fanwire_node::{Node, NodeParts};
 use fanwire_protocol::Error;
 
-use super::carry::running;
+use super::carry::{probe_feed, running};
 use super::events::new_events;
 use super::{HookCall, Origin, World, WorldEvent};
 use crate::chance::SeededChance;
@@ -44,6 +44,9 @@ impl World {
             self.queue.at(self.now, WorldEvent::OpenFeed(origin));
         }
         self.queue.at(self.now + TICK, WorldEvent::Tick(origin));
+        if let Some(interval) = self.plan.tuning.snapshot_interval {
+            self.queue.at(self.now + interval, WorldEvent::Snapshot(origin));
+        }
         if self.plan.tuning.tells_channels {
             self.queue.at(self.now + WATCH_INTERVAL, WorldEvent::Watch(origin));
         }
@@ -107,7 +110,7 @@ impl World {
         let Some(process) = running(self, origin).filter(|it| !it.is_leaving) else { return };
         process.node.run_periodic_work(now, unix_ms);
         rebalance(self, origin);
-        self.probe_feed(origin.host);
+        probe_feed(self, origin.host);
         self.settle(origin.host);
         self.queue.at(self.now + TICK, WorldEvent::Tick(origin));
     }
@@ -194,8 +197,7 @@ pub(super) fn new_process(world: &mut World, number: usize, uid: Option<String>)
     let (parts, memory) = match &port {
         Some(port) => (parts_with_engine(port), None),
         None => {
-            let truth = Arc::clone(&world.engine.truth);
-            let (parts, memory) = parts_in_memory(truth, Arc::clone(&chance) as _);
+            let (parts, memory) = memory_of_host(world, number, &chance, uid.is_none());
             (parts, Some(memory))
         }
     };
@@ -213,6 +215,34 @@ pub(super) fn new_process(world: &mut World, number: usize, uid: Option<String>)
     let rebalance = world.plan.tuning.rebalance.unwrap_or_default();
     process.node.connections().rebalancing().configure(rebalance);
     process
+}
+
+/// The memory engine of a new process, which goes on from the disk at a start.
+fn memory_of_host(
+    world: &mut World,
+    number: usize,
+    chance: &Arc<SeededChance>,
+    is_start: bool,
+) -> (NodeParts, impl FnOnce() -> MemoryEngine + use<>) {
+    let clock = SnapshotClock { now: world.instant(), unix_ms: world.unix_ms(number) };
+    let has_disk = world.plan.tuning.snapshot_interval.is_some();
+    let disk = &mut world.hosts[number].disk;
+    let state = disk.restore(clock, &**chance).filter(|_| is_start);
+    let (parts, engine) =
+        parts_in_memory(Arc::clone(&world.engine.truth), Arc::clone(chance) as _, state);
+    let saved = has_disk.then(|| {
+        let generation = disk.next_generation();
+        (disk.begin_changes(generation), disk.revocations())
+    });
+    let (changes, revocations) = saved.unzip();
+    let parts = NodeParts { revocations: revocations.map(|it| it as _), ..parts };
+    let engine = move || {
+        let engine = engine();
+        let marks = changes.map(|changes| changes as Arc<dyn ChangeMarks>);
+        marks.iter().for_each(|marks| engine.broker.mark_changes(marks));
+        engine
+    };
+    (parts, engine)
 }
 
 /// Drops the messages that wait for a process that stands still.

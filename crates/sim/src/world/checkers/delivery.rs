@@ -32,6 +32,8 @@ struct Asked<'a> {
     at: Instant,
     history_size: usize,
     history_ttl: Duration,
+    /// The memory engine was saved whenever its process ended.
+    keeps_epochs: bool,
 }
 
 /// Where a subscription is.
@@ -64,6 +66,7 @@ impl Checkers {
                     at: world.instant_of(*asked_at),
                     history_size: world.plan.tuning.history_size,
                     history_ttl: world.plan.tuning.history_ttl,
+                    keeps_epochs: !self.has_engine && !self.has_lost_data,
                 };
                 let copy = world.clients[client].subscriptions.get(channel);
                 let checked = match copy.and_then(|it| it.map.as_ref()) {
@@ -166,7 +169,7 @@ impl Checkers {
         let top = if self.has_engine {
             world.engine.top(channel).unwrap_or_default()
         } else {
-            let process = world.hosts[0].process.as_ref().expect("it is never killed");
+            let process = world.hosts[0].process.as_ref().expect("it runs again at the end");
             let page = Page { limit: Some(0), ..Page::default() };
             let node = &process.node;
             let read = if channel.starts_with("map:") {
@@ -293,6 +296,11 @@ fn check_unrecovered(
     let is_stored = claim.offset <= result.offset
         && result.offset - claim.offset <= asked.history_size as u64
         && asked.history_ttl > LONGEST_RUN;
+    let never_ends = asked.keeps_epochs && asked.history_ttl > LONGEST_RUN;
+    if !claim.epoch.is_empty() && !is_same && never_ends {
+        let epoch = &result.epoch;
+        return Err(format!("not recovered from {claim:?}, though no stream has ended: {epoch}"));
+    }
     if is_same && is_stored {
         let top = result.offset;
         return Err(format!("not recovered from {claim:?}, though the stream at {top} has all"));

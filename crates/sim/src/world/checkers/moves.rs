@@ -45,6 +45,11 @@ impl Checkers {
     pub(super) fn check_moves(&mut self, world: &World, client: usize, seen: &Seen) {
         let Seen::Disconnected { connection, code: 3001, unanswered } = seen else { return };
         let Some(host) = world.host_of.get(connection).copied() else { return };
+        let is_late = had_faults(world, client, world.now);
+        let stopped_at = world.hosts[host].stopped_at;
+        if stopped_at.is_some_and(|at| at + LINK_TIME > world.now || is_late) {
+            return;
+        }
         let is_recent = |at: Option<Duration>| at.is_some_and(|at| at + COMMAND_TIME > world.now);
         let was_taken_over = world.hosts[host].taken_over_at + LINK_TIME > world.now
             || had_faults(world, client, world.now);

@@ -146,7 +146,7 @@ fn present(world: &World, channel: &str, now: Instant) -> BTreeSet<String> {
     if world.plan.has_engine {
         return world.engine.present(channel, now);
     }
-    let process = world.hosts[0].process.as_ref().expect("it is never killed");
+    let Some(process) = &world.hosts[0].process else { return BTreeSet::new() };
     let answer = process.node.channels().presence(channel, now).ready();
     let members = answer.ok().and_then(Result::ok).unwrap_or_default();
     members.iter().map(|info| info.client.clone()).collect()
