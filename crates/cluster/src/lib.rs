@@ -65,7 +65,7 @@ struct NodeTable {
     cannot_receive: bool,
     /// Last time a state was not delivered, or this node did not receive its own.
     cut_at: Option<Instant>,
-    /// First time that this node received its own state.
+    /// First time that this node received its own state, since it last missed something.
     heard_at: Option<Instant>,
     /// It has received messages for so long since then that each live node is in the table.
     knows_others: bool,
@@ -178,12 +178,17 @@ impl Cluster {
         }
     }
 
-    /// Sends the state of this node to all: first when its own subscription works, so that answers arrive, then at
-    /// each interval.
+    /// Sends the state of this node to all: whenever its own subscription works again, so that answers arrive, then at each interval.
     pub fn introduce(&self, now: Instant, state: impl FnOnce() -> NodeState) {
         let mut table = self.table.lock();
-        if table.told_at.is_some() && table.cannot_receive {
-            table.cut_at = Some(now);
+        if let Some(told_at) = table.told_at {
+            if table.cannot_receive {
+                table.cut_at = Some(now);
+            }
+            let is_made_again = now.saturating_duration_since(told_at) < STATE_INTERVAL;
+            if table.cannot_receive || is_made_again {
+                table.heard_at = None; // it has missed states of the others
+            }
         }
         (table.told_at, table.cannot_send, table.cannot_receive) = (Some(now), true, true);
         drop(table);
@@ -426,7 +431,7 @@ impl NodeTable {
     /// introduction, but it sends its state in each interval.
     fn complete(&mut self, now: Instant) {
         let has_time_passed = |at| now.saturating_duration_since(at) >= COMPLETE_AFTER;
-        self.knows_others |= self.heard_at.is_some_and(has_time_passed);
+        self.knows_others |= !self.cannot_receive && self.heard_at.is_some_and(has_time_passed);
     }
 
     /// Whether a command has not been executed yet.

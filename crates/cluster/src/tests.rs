@@ -479,6 +479,36 @@ fn a_node_believes_that_it_is_alone_when_it_has_listened_for_an_interval() {
     assert_eq!(command().ready().expect("at once"), Ok(()));
 }
 
+/// What others told while its subscription was down is lost, also if it was down for less than an interval.
+#[test]
+fn the_time_in_which_a_node_heard_nothing_does_not_count() {
+    let (a, wire) = new_node("a");
+    let start = Instant::now();
+    let after = |millis| start + Duration::from_millis(millis);
+    let knows_others = || a.table.lock().knows_others;
+    let tell = |millis, is_heard: bool| {
+        a.introduce(after(millis), NodeState::default);
+        let (_, state) = wire.take().remove(0);
+        if is_heard {
+            a.handle_message(&state, after(millis + 1));
+        }
+    };
+    tell(0, true);
+    tell(3000, false);
+    a.tick(after(4500));
+    assert!(!knows_others(), "it does not receive its own state");
+    tell(6000, false);
+    tell(6500, true); // the subscription works again
+    a.tick(after(10_400));
+    assert!(!knows_others(), "an interval has not passed since then");
+    tell(10_450, true);
+    tell(11_000, true); // it was made again between two states
+    a.tick(after(14_900));
+    assert!(!knows_others());
+    a.tick(after(15_100));
+    assert!(knows_others());
+}
+
 #[test]
 fn an_order_fails_that_a_living_node_never_heard_and_does_without_one_that_died() {
     for (is_alive, expect) in [(true, Err(ErrorCode::INTERNAL)), (false, Ok(()))] {

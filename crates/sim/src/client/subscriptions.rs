@@ -262,8 +262,10 @@ impl SimulatedClient {
         channel: &str,
         result: &SubRefreshResult,
     ) -> Vec<Action> {
+        // The result for an expired token is empty: nothing is renewed.
         if let Some(subscription) = self.subscriptions.get_mut(channel)
             && subscription.state == SubscriptionState::On
+            && result.expires
         {
             subscription.accept_token();
         }

@@ -110,6 +110,7 @@ impl Checkers {
 
     /// A command of a backend failed.
     pub(super) fn command_failed(&mut self, world: &World, command: &GivenCommand) {
+        self.lists.failed(command, world.hosts[command.host].losses_until);
         if was_calm(world, command.given_at) {
             self.broken(DONE, format!("{command:?} failed"), Vec::new());
         }

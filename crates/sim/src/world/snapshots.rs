@@ -21,7 +21,7 @@ pub(super) fn save(world: &mut World, origin: Origin) {
     let Some(broker) = broker else { return };
     let number = origin.host;
     let host = &mut world.hosts[number];
-    // A snapshot that is made waits for a process that stands still, and a takeover waits for the snapshot.
+    // No snapshot begins while the process stands still, or while a new program is to take over.
     if !host.is_saving && !host.is_frozen && !host.is_paused {
         host.is_saving = true;
         save_between_events(world, origin, broker);

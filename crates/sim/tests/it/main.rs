@@ -80,6 +80,12 @@ fn a_client_ahead_of_its_stream_is_not_recovered() {
     check(2748);
 }
 
+/// A host heard of no other one between two times in which PUB/SUB was down, and answered a command for all.
+#[test]
+fn a_host_that_misses_states_does_not_take_itself_for_the_only_one() {
+    check(68_287_827_288);
+}
+
 /// The list of blocks was read while a gap was reported: that reading failed, and the next one found nothing new.
 #[test]
 fn news_of_a_reading_that_failed_end_connections() {

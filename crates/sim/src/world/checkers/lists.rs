@@ -38,7 +38,8 @@ impl Lists {
     pub(super) fn given(&mut self, kind: &BackendCommand, now: Duration) {
         match kind {
             BackendCommand::Block(user) => {
-                self.blocks.entry(user.clone()).or_default().tried_at = now;
+                let block = self.blocks.entry(user.clone()).or_default();
+                block.tried_at = now.max(block.tried_at);
             }
             BackendCommand::Invalidate { user, channel, .. } => {
                 self.invalidated.insert((user.clone(), channel.clone()));
@@ -54,13 +55,21 @@ impl Lists {
         }
     }
 
+    /// A command failed. Its call may wait in a link, and have its effect until then.
+    pub(super) fn failed(&mut self, command: &GivenCommand, until: Duration) {
+        if let BackendCommand::Block(user) = &command.kind {
+            let block = self.blocks.entry(user.clone()).or_default();
+            block.tried_at = until.max(block.tried_at);
+        }
+    }
+
     pub(super) fn done(&mut self, command: &GivenCommand) {
         match &command.kind {
             BackendCommand::Block(user) => {
                 let block = self.blocks.entry(user.clone()).or_default();
                 // It and the end of another one may have come in any order.
                 if command.given_at <= block.end_tried_at {
-                    block.tried_at = command.done_at;
+                    block.tried_at = command.done_at.max(block.tried_at);
                 }
                 if block.ends_given == 0 && block.ended_at < command.given_at {
                     block.since = Some(command.done_at);

@@ -101,7 +101,10 @@ impl Checkers {
         }
         if let Some(emptied) = emptied {
             let is_left = |it: &&SimulatedClient| {
-                world.host_of.get(&it.connection) == Some(&emptied) && is_older(it, LINK_TIME)
+                let is_there = world.host_of.get(&it.connection) == Some(&emptied);
+                is_there
+                    && is_older(it, LINK_TIME)
+                    && !had_faults(world, it.number, command.given_at)
             };
             if let Some(number) = connected.find(is_left).map(|client| client.number) {
                 let text = format!("it is still at h{emptied}");
