@@ -174,6 +174,9 @@ impl Hub {
                 let unreadable = notices::announce(&mut self.session_table, &join_leave, out);
                 self.disconnect_all(&unreadable, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
             }
+            Notice::Left(channel) => {
+                self.node.channels().leave(&channel, self.session_table.shard);
+            }
             Notice::Disconnect { target, disconnect } => {
                 let keys = selection::matching_or_connecting(&self.session_table, &target);
                 self.disconnect_all(&keys, &disconnect, out);

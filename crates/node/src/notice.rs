@@ -48,6 +48,8 @@ pub enum Notice {
     PossibleGap(Arc<str>),
     /// A join or leave in a channel that has subscribers on the shard.
     JoinLeave(Arc<JoinLeave>),
+    /// A subscriber of a channel with joins and leaves has left; the shard listens until it has delivered what came before.
+    Left(Arc<str>),
     /// One of the results that a session of the shard waits for.
     AwaitedResult(Box<AwaitedResult>),
     /// Close the connections of `target`.

@@ -17,6 +17,7 @@ use crate::index::{MovedSubscription, SubscriptionIndex, SubscriptionKey};
 use crate::map_presence::MapPresence;
 use crate::map_release;
 use crate::node::Node;
+use crate::notice::Notice;
 use crate::pending::{GridView, PendingChannel};
 use crate::registry::ShardId;
 use crate::session::{CommandSource, ConnectionInfo, ConnectionKey, Session, SubscriptionGrant};
@@ -93,13 +94,14 @@ fn tell_ended(node: &Node, shard: ShardId, session: &Session, ended: EndedSubscr
     if subscription.present {
         node.channels().disappear(&channel, &session.client());
     }
-    if subscription.announced {
-        // Before the shard stops listening: its inbox may have the join, and the next subscriber would get that one alone.
-        let client = session.client_info(Some(&subscription));
-        node.channels().announce(&channel, Change::Leave, client);
-    }
     node.shared_polls().untrack(&channel, tracked);
-    node.channels().leave(&channel, shard);
+    if !subscription.announced {
+        return node.channels().leave(&channel, shard);
+    }
+    let client = session.client_info(Some(&subscription));
+    node.channels().announce(&channel, Change::Leave, client);
+    // The inbox may have joins. A client that subscribes before they are delivered gets them, and needs the leaves as well.
+    node.inbox(shard).push(Notice::Left(channel));
 }
 
 /// Undoes a pending subscribe: its channels lose the session in registry and presence.

@@ -133,6 +133,7 @@ impl Harness {
         for who in 0..2 {
             self.hub.close(key(who), self.now);
         }
+        self.settle();
         let history_bytes = self.node.counts().history_bytes;
         let nobody = Counts { history_bytes, ..Counts::default() };
         assert_eq!(self.node.counts(), nobody, "somebody is left");

@@ -86,6 +86,13 @@ fn a_host_that_misses_states_does_not_take_itself_for_the_only_one() {
     check(68_287_827_288);
 }
 
+/// Joins wait in a slow shard whose last subscriber leaves; another one subscribes before they are delivered.
+#[test]
+fn a_leave_follows_its_join_to_a_shard_that_nobody_listened_on_in_between() {
+    check(847_275_318_014);
+    check(874_887_088_917);
+}
+
 /// The list of blocks was read while a gap was reported: that reading failed, and the next one found nothing new.
 #[test]
 fn news_of_a_reading_that_failed_end_connections() {

@@ -203,6 +203,7 @@ impl Checkers {
             let Some(process) = &mut host.process else { continue };
             let connections: Vec<u64> = process.connections.keys().copied().collect();
             connections.into_iter().for_each(|connection| process.close(connection, now));
+            drop(process.flush(now));
             let counts = process.node.counts();
             let left = [counts.connections, counts.users, counts.channels, counts.subscriptions];
             if left != [0; 4] {
