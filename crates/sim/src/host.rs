@@ -277,8 +277,7 @@ impl Process {
     /// Executes and sends everything that waits in shards.
     pub fn flush(&mut self, now: Instant) -> Vec<SentEffect> {
         let mut sent = Vec::new();
-        let has_notices = |it: &Shard| !it.mailbox.0.lock().is_empty();
-        while let Some(shard) = self.shards.iter().position(has_notices) {
+        while let Some(shard) = self.shards.iter().position(Shard::has_notices) {
             sent.extend(self.turn(shard, now));
         }
         for shard in 0..self.shards.len() {
@@ -351,7 +350,7 @@ impl Process {
     /// When a shard needs its next turn, if it has notices or timers.
     pub fn needs_turn_at(&self, shard: usize, now: Instant) -> Option<Instant> {
         let shard = &self.shards[shard];
-        if !shard.mailbox.0.lock().is_empty() {
+        if shard.has_notices() {
             return Some(now);
         }
         Some(shard.hub.next_deadline()?.max(now))
@@ -364,6 +363,11 @@ impl Shard {
         let id = node.attach(Arc::clone(&mailbox) as _);
         let hub = Hub::new(Arc::clone(node), id);
         Self { hub, mailbox, by_index: BTreeMap::new(), generations: 0, turn_at: None }
+    }
+
+    /// Whether something waits for its turn.
+    pub fn has_notices(&self) -> bool {
+        !self.mailbox.0.lock().is_empty()
     }
 }
 

@@ -10,7 +10,7 @@ use fanwire_broker::SnapshotClock;
 use super::World;
 use super::processes::new_process;
 use crate::engine::ports::EngineRequest;
-use crate::host::Process;
+use crate::host::{Process, Shard};
 use crate::network::LinkId;
 
 /// The new program is ready. The old one reads no more, and commands that wait for an answer have some time.
@@ -37,18 +37,20 @@ pub(super) fn take_over(world: &mut World, host: usize, fails: bool) {
     world.resume_host(host);
 }
 
-/// Closes connections that cannot move; then every shard executes what waits for it. Returns whether there were some.
+/// Closes connections that cannot move; then every shard executes what waits for it. Returns whether there is more to do, because of
+/// clients that were slow to read the last messages.
 fn close_unmovable(world: &mut World, host: usize) -> bool {
     let now = world.instant();
     let Some(process) = &mut world.hosts[host].process else { return false };
     let unmovable = process.unmovable();
-    let had_some = !unmovable.is_empty();
+    let is_done = unmovable.is_empty();
     let mut sent = Vec::new();
     unmovable.into_iter().for_each(|it| sent.extend(process.send_away(it, now)));
     sent.extend(process.flush(now));
     world.send_to_clients(sent);
     world.settle(host);
-    had_some
+    let process = world.hosts[host].process.as_ref();
+    !is_done || process.is_some_and(|it| it.shards.iter().any(Shard::has_notices))
 }
 
 /// Whether the engine answers both programs in time.
