@@ -41,8 +41,11 @@ impl Lists {
                 let block = self.blocks.entry(user.clone()).or_default();
                 block.tried_at = now.max(block.tried_at);
             }
-            BackendCommand::Invalidate { user, channel, .. } => {
-                self.invalidated.insert((user.clone(), channel.clone()));
+            BackendCommand::Invalidate { user, channel, issued_before } => {
+                let key = (user.clone(), channel.clone());
+                // The last one counts: an older one that is repeated makes tokens valid again.
+                self.invalid.retain(|of, (bound, _)| *of != key || *bound <= *issued_before);
+                self.invalidated.insert(key);
             }
             // From now on the user may be in or not.
             BackendCommand::Unblock(user) => {
