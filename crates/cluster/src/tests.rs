@@ -479,7 +479,7 @@ fn a_node_believes_that_it_is_alone_when_it_has_listened_for_an_interval() {
     assert_eq!(command().ready().expect("at once"), Ok(()));
 }
 
-/// What others told while its subscription was down is lost, also if it was down for less than an interval.
+/// A node misses the states that others send while its subscription is down, also if that is less than an interval.
 #[test]
 fn the_time_in_which_a_node_heard_nothing_does_not_count() {
     let (a, wire) = new_node("a");

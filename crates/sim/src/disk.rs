@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 pub struct Disk {
     /// The newest whole snapshot.
     snapshot: Option<StoredSnapshot>,
-    /// What changed after which snapshot; `None` if the machine was started again since.
+    /// Lists of changes by the generation of their snapshot; `None` for a list from before the last start of the machine.
     changes: BTreeMap<u64, Option<Arc<ChangeList>>>,
     revocations: Arc<SavedRevocations>,
 }

@@ -69,9 +69,9 @@ pub enum FaultKind {
 pub enum ProcessEnd {
     /// It closes its connections and saves its engine.
     Planned,
-    /// What it wrote is there.
+    /// The process is killed; the files that it wrote stay.
     Crash,
-    /// What it wrote and did not sync is not there. Clients miss their pings.
+    /// The machine stops: bytes that were not synced are lost, and clients miss their pings.
     MachineCrash,
 }
 
