@@ -85,12 +85,14 @@ impl ServerSubscribe {
         &self.subscription
     }
 
-    /// Reports a failure for one connection. The first failure is the answer.
-    pub fn failed(&self, code: ErrorCode) {
+    /// Reports a failure for one connection. The first failure is the answer; returns whether it is this one.
+    pub fn failed(&self, code: ErrorCode) -> bool {
         let orderer = self.orderer.lock().take();
+        let is_answer = orderer.is_some();
         if let Some(orderer) = orderer {
             orderer.keep(Err(code));
         }
+        is_answer
     }
 }
 

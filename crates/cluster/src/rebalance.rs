@@ -70,16 +70,34 @@ pub struct Rebalance {
 }
 
 /// A rebalance or an evacuation that has begun.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, prost::Message)]
 struct Run {
     /// Connections with which it ends. `None` for an evacuation.
+    #[prost(uint64, optional, tag = "1")]
     goal: Option<u64>,
     /// Clients to send away.
+    #[prost(uint64, tag = "2")]
     left: u64,
     /// It ends when no connection is left: shards may have fewer of them than they were to close.
+    #[prost(bool, tag = "3")]
     is_of_all: bool,
+    #[prost(uint32, tag = "4")]
     rate: u32,
-    min_age: Duration,
+    #[prost(uint64, tag = "5")]
+    min_age_ms: u64,
+}
+
+/// What has begun, for the program that goes on as this node.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct RebalanceRecord {
+    #[prost(message, optional, tag = "1")]
+    run: Option<Run>,
+    /// Milliseconds until the node may begin by itself.
+    #[prost(uint64, tag = "2")]
+    rests_ms: u64,
+    /// Milliseconds until it accepts clients.
+    #[prost(uint64, tag = "3")]
+    refuses_ms: u64,
 }
 
 impl Rebalance {
@@ -96,7 +114,7 @@ impl Rebalance {
             left: counts.own.saturating_sub(goal),
             is_of_all: false,
             rate: if rate == 0 { self.options.rate } else { rate },
-            min_age: self.options.min_age,
+            min_age_ms: self.options.min_age.as_millis() as u64,
         });
     }
 
@@ -107,7 +125,7 @@ impl Rebalance {
             left: (counts.own * percent).div_ceil(100),
             is_of_all: percent == 100,
             rate: if rate == 0 { self.options.rate } else { rate },
-            min_age: Duration::ZERO,
+            min_age_ms: 0,
         });
     }
 
@@ -131,6 +149,25 @@ impl Rebalance {
             self.run = None;
         }
         departures
+    }
+
+    /// What has begun, for another program.
+    pub fn save(&self, now: Instant) -> RebalanceRecord {
+        let left = |end: Option<Instant>| {
+            end.map_or(0, |end| end.saturating_duration_since(now).as_millis() as u64)
+        };
+        RebalanceRecord {
+            run: self.run.clone(),
+            rests_ms: left(self.rests_until),
+            refuses_ms: left(self.refuses_until),
+        }
+    }
+
+    /// Goes on with what another program has begun.
+    pub fn take_over(&mut self, record: RebalanceRecord, now: Instant) {
+        self.run = record.run;
+        self.rests_until = Some(now + Duration::from_millis(record.rests_ms).min(REST));
+        self.refuses_until = Some(now + Duration::from_millis(record.refuses_ms).min(REFUSAL));
     }
 
     /// Clients that are still to be sent away.
@@ -163,7 +200,8 @@ impl Run {
         }
         let clients = self.left.min(above).min(u64::from(self.rate));
         self.left -= clients;
-        (clients > 0).then_some(Departures { clients, min_age: self.min_age })
+        let min_age = Duration::from_millis(self.min_age_ms);
+        (clients > 0).then_some(Departures { clients, min_age })
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fanwire_broker::{
     MemoryBroker, MemoryEngine, MemoryPresence, MemoryUserStatuses, SnapshotClock, SnapshotError,
 };
-use fanwire_node::{BrokerFactory, Node, NodeParts};
+use fanwire_node::{BrokerFactory, Node, NodeParts, PeersError};
 use fanwire_redis::{Redis, RedisOptions, RedisTls};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -136,11 +136,12 @@ impl Engine {
     /// Writes the state of the engine for another program, when nothing changes any more. With Redis it is what the node knows of others.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Those of `out`, and of blocks and revocations that Redis has lost.
     pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         let Some(node) = self.node() else { return Ok(()) };
         let Self::Memory(InMemory { stores, .. }) = self else {
-            return out.write_all(&node.cluster().save());
+            let others = node.save_peers(Instant::now()).ok_or(PeersError::OtherRevocations);
+            return out.write_all(&others.map_err(io::Error::other)?);
         };
         let clock = SnapshotClock { now: Instant::now(), unix_ms: unix_ms() };
         let revocations = node.revocations().save(clock.unix_ms / 1000);
@@ -156,8 +157,8 @@ impl Engine {
         let Self::Memory(InMemory { stores, .. }) = self else {
             let mut others = Vec::new();
             saved.read_to_end(&mut others)?;
-            let is_understood = node.cluster().take_over(&others, Instant::now());
-            return if is_understood { Ok(()) } else { Err(ErrorKind::InvalidData.into()) };
+            let taken = node.take_over_peers(&others, Instant::now());
+            return taken.map_err(|error| io::Error::new(ErrorKind::InvalidData, error));
         };
         let clock = SnapshotClock { now: Instant::now(), unix_ms: unix_ms() };
         let restored = stores.restore(saved, clock);

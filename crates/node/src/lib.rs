@@ -128,8 +128,8 @@ pub use fanwire_broker::{
     DebugForCommand, OccupancyReport, Renewal, RevocationChange, RevocationKind, UserStatus,
 };
 pub use fanwire_cluster::{
-    ConnectionSelector, Departures, Metrics, NodeState, RebalanceOptions, Receipt, ReceiptRecord,
-    SendAwayCommand, ServerSubscribe, ServerSubscription, Surveyed,
+    ConnectionSelector, Departures, Metrics, NodeState, PeersError, RebalanceOptions, Receipt,
+    ReceiptRecord, SendAwayCommand, ServerSubscribe, ServerSubscription, Surveyed,
 };
 pub use flight_log::read_closed_logs;
 pub use hub::{Hub, can_move, choose_departures};

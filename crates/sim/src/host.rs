@@ -73,6 +73,8 @@ pub struct Process {
     /// Calls of the engine that are not answered.
     pub outstanding: BTreeMap<u64, Outstanding>,
     pub last_call: u64,
+    /// When the call was sent whose time limit is scheduled.
+    pub limited_call: Option<Duration>,
     /// Counts the connections to the engine for calls.
     pub generation: u64,
     pub feed: Feed,
@@ -97,6 +99,7 @@ pub struct Reporter {
 
 /// A call that is not answered.
 pub struct Outstanding {
+    pub sent_at: Duration,
     pub give_up: GiveUp,
     /// Its answer counts only if the feed is not lost before.
     pub is_behind_feed: bool,
@@ -109,8 +112,10 @@ pub struct Shard {
     /// Connections by their index.
     by_index: BTreeMap<u32, u64>,
     generations: u32,
-    /// A turn is scheduled for this time.
-    pub turn_at: Option<Duration>,
+    /// A turn is scheduled for this time, because of notices.
+    pub notices_at: Option<Duration>,
+    /// The same because of timers.
+    pub timers_at: Option<Duration>,
 }
 
 /// A connection of a client.
@@ -164,6 +169,7 @@ impl Process {
             connections: BTreeMap::new(),
             outstanding: BTreeMap::new(),
             last_call: 0,
+            limited_call: None,
             generation: 1,
             feed: Feed::default(),
             is_leaving: false,
@@ -346,15 +352,6 @@ impl Process {
         }
         sent
     }
-
-    /// When a shard needs its next turn, if it has notices or timers.
-    pub fn needs_turn_at(&self, shard: usize, now: Instant) -> Option<Instant> {
-        let shard = &self.shards[shard];
-        if shard.has_notices() {
-            return Some(now);
-        }
-        Some(shard.hub.next_deadline()?.max(now))
-    }
 }
 
 impl Shard {
@@ -362,7 +359,28 @@ impl Shard {
         let mailbox = Arc::<Mailbox>::default();
         let id = node.attach(Arc::clone(&mailbox) as _);
         let hub = Hub::new(Arc::clone(node), id);
-        Self { hub, mailbox, by_index: BTreeMap::new(), generations: 0, turn_at: None }
+        Self {
+            hub,
+            mailbox,
+            by_index: BTreeMap::new(),
+            generations: 0,
+            notices_at: None,
+            timers_at: None,
+        }
+    }
+
+    /// When the first timer is due.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.hub.next_deadline()
+    }
+
+    /// Whether a turn was scheduled for this time, or for an earlier one at which the process stood still.
+    pub fn begin_turn(&mut self, now: Duration) -> bool {
+        let mut is_due = false;
+        for scheduled in [&mut self.notices_at, &mut self.timers_at] {
+            is_due |= scheduled.take_if(|at| *at <= now).is_some();
+        }
+        is_due
     }
 
     /// Whether something waits for its turn.

@@ -13,7 +13,6 @@ mod samples;
 mod snapshots;
 mod takeover;
 
-use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
 use std::mem;
 use std::sync::Arc;
@@ -51,8 +50,8 @@ pub enum WorldEvent {
     Call { origin: Origin, generation: u64, number: u64, run: Run },
     /// Its answer arrives at the host.
     Answer { origin: Origin, generation: u64, number: u64, finish: Finish },
-    /// A call took too long.
-    GiveUp { origin: Origin, number: u64 },
+    /// The calls that were sent at a time took too long.
+    GiveUp { origin: Origin, sent_at: Duration },
     /// A call that waited for a subscription took too long.
     Expire { origin: Origin, give_up: GiveUp },
     /// A host tries to open its PUB/SUB connection.
@@ -117,9 +116,8 @@ pub struct World {
     checkers: Option<Box<Checkers>>,
     pub(crate) story: Story,
     traffic: TrafficCounts,
-    /// Hosts of the connections that clients opened.
-    pub(crate) host_of: BTreeMap<u64, usize>,
-    last_connection: u64,
+    /// Hosts of the connections that clients opened, which are numbered from 1 on.
+    connection_hosts: Vec<usize>,
     /// How many events have happened.
     events: u64,
     random: SeededRandom,
@@ -211,8 +209,7 @@ impl World {
             checkers: Some(Box::new(Checkers::new(&plan))),
             story: Story::new(keeps_story),
             traffic: TrafficCounts::new(plan.busy),
-            host_of: BTreeMap::new(),
-            last_connection: 0,
+            connection_hosts: Vec::new(),
             events: 0,
             random: random.fork("world", 0),
             client_faults_until: vec![Duration::ZERO; plan.clients],
@@ -284,6 +281,12 @@ impl World {
         self.checkers = Some(checkers);
     }
 
+    /// The host of a connection; `None` for 0, which is none.
+    pub(crate) fn host_of(&self, connection: u64) -> Option<usize> {
+        let number = connection.checked_sub(1)?;
+        self.connection_hosts.get(number as usize).copied()
+    }
+
     pub(crate) fn instant(&self) -> Instant {
         self.base + self.now
     }
@@ -312,7 +315,7 @@ impl World {
             WorldEvent::Answer { origin, generation, number, finish } => {
                 self.answer(origin, generation, number, finish);
             }
-            WorldEvent::GiveUp { origin, number } => self.give_up(origin, number),
+            WorldEvent::GiveUp { origin, sent_at } => self.give_up(origin, sent_at),
             WorldEvent::Expire { origin, give_up } => {
                 give_up();
                 self.settle(origin.host);
@@ -343,7 +346,7 @@ impl World {
             WorldEvent::Frame { connection, frame } => self.receive_frame(connection, frame),
             WorldEvent::CloseByClient(connection) => {
                 let now = self.instant();
-                if let Some(host) = self.host_of.get(&connection).copied()
+                if let Some(host) = self.host_of(connection)
                     && let Some(process) = &mut self.hosts[host].process
                 {
                     process.close(connection, now);
@@ -401,7 +404,7 @@ impl World {
             WorldEvent::Feed(outgoing) => Some(outgoing.host),
             WorldEvent::Open { host, .. } => Some(*host),
             WorldEvent::Frame { connection, .. } | WorldEvent::CloseByClient(connection) => {
-                self.host_of.get(connection).copied()
+                self.host_of(*connection)
             }
             _ => None,
         }
@@ -433,10 +436,9 @@ impl World {
     }
 
     fn open_connection(&mut self, client: usize) {
-        self.last_connection += 1;
-        let connection = self.last_connection;
         let host = choose_host(self, client);
-        self.host_of.insert(connection, host);
+        self.connection_hosts.push(host);
+        let connection = self.connection_hosts.len() as u64;
         self.story.tell(self.now, format_args!("c{client} opens {connection} to h{host}"));
         self.send(LinkId::ToHost(client), WorldEvent::Open { connection, host, client });
         let actions = self.clients[client].opened(connection, self.now);
@@ -470,7 +472,7 @@ impl World {
                     WorldEvent::Message { connection, client, message }
                 }
                 Effect::Message(_) => {
-                    let host = self.host_of[&connection];
+                    let host = self.host_of(connection).expect("a client has opened it");
                     if !self.hosts[host].end_slow(connection, now) {
                         continue;
                     }
@@ -505,7 +507,7 @@ fn choose_host(world: &mut World, client: usize) -> usize {
 /// The clients that have a connection to a host, as far as they know.
 pub(crate) fn count_clients(world: &World, host: usize) -> usize {
     let is_there =
-        |it: &&SimulatedClient| it.is_open() && world.host_of.get(&it.connection) == Some(&host);
+        |it: &&SimulatedClient| it.is_open() && world.host_of(it.connection) == Some(host);
     world.clients.iter().filter(is_there).count()
 }
 

@@ -51,6 +51,30 @@ fn a_node_begins_by_itself_only_if_it_is_enabled_and_at_most_once_in_ten_minutes
 }
 
 #[test]
+fn another_program_goes_on_with_what_has_begun() {
+    let start = Instant::now();
+    let after = |seconds| start + Duration::from_secs(seconds);
+    let take_over = |before: &Rebalance, now| {
+        let mut next = enabled(20);
+        next.take_over(before.save(now), now);
+        next
+    };
+    let mut rebalance = enabled(20);
+    let counts = |own| ConnectionCounts { own, others: vec![0] };
+    assert_eq!(rebalance.step(&counts(100), start).map(|it| it.clients), Some(20));
+    let mut rebalance = take_over(&rebalance, after(1));
+    assert_eq!(rebalance.left(), 30);
+    assert_eq!(rebalance.step(&counts(60), after(2)).map(|it| it.clients), Some(10));
+    assert_eq!(rebalance.step(&counts(50), after(3)), None);
+    let mut rebalance = take_over(&rebalance, after(10));
+    assert_eq!(rebalance.step(&counts(100), after(599)), None, "it rests");
+    rebalance.evacuate(&counts(100), 100, 100);
+    assert!(rebalance.step(&counts(100), after(600)).is_some());
+    let rebalance = take_over(&rebalance, after(601));
+    assert!(rebalance.refuses_clients(after(609)) && !rebalance.refuses_clients(after(610)));
+}
+
+#[test]
 fn a_rebalance_on_request_needs_no_ten_percent_and_no_rest() {
     let counts = ConnectionCounts { own: 102, others: vec![98] };
     let mut rebalance = Rebalance::default();

@@ -69,7 +69,7 @@ fn pending_channel(
 }
 
 /// All answers arrived: the push, then the recovered publications. Where broker or presence failed, the session stays
-/// unsubscribed and receives nothing; the caller of the API gets the error.
+/// unsubscribed and receives nothing; the caller of the API gets the error, or the log if the caller is on another node.
 pub(super) fn finish(
     context: &mut CommandContext<'_>,
     channels: Vec<PendingChannel>,
@@ -93,7 +93,11 @@ pub(super) fn finish(
         Ok(Progress::Encoded(messages)) => Finished::Encoded(messages),
         Err(refused) => {
             let Consequence::Error(error) = refused.consequence else { return Err(refused) };
-            command.failed(error);
+            if !command.failed(error) {
+                let user = &context.session().user;
+                let channel = &command.subscription().channel;
+                context.node.log().failed_subscribe(error, user, channel, context.now);
+            }
             return Ok(None);
         }
     };

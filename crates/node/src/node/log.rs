@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use fanwire_protocol::ErrorCode;
 use fanwire_telemetry::{Burst, LogThrottle, RefusalEvent, excerpt};
 
 use fanwire_policy::recovery::Unrecovered;
@@ -79,6 +80,24 @@ impl NodeLog {
                 channel = excerpt(channel),
                 "a subscriber was not recovered: {}{repeats}",
                 cause.explanation()
+            );
+        }
+    }
+
+    /// Says once in a while that a subscribe of the server API failed, whose caller is on another node.
+    pub(crate) fn failed_subscribe(
+        &self,
+        error: ErrorCode,
+        user: &str,
+        channel: &str,
+        now: Instant,
+    ) {
+        if let Some(repeats) = self.warnings.record("subscribe of the server API", now) {
+            tracing::warn!(
+                code = error.code,
+                user = excerpt(user),
+                channel = excerpt(channel),
+                "a connection was not subscribed by the server API, because the engine failed here: the caller does not know{repeats}"
             );
         }
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use fanwire_area::View;
 use fanwire_broker::{Answer, ClientId, OccupancyReport};
 use fanwire_cluster::{
-    ControlCommand, EmulationCommand, NodeState, ServerSubscribe, Task, ViewCommand,
+    ControlCommand, EmulationCommand, NodeState, PeersError, ServerSubscribe, Task, ViewCommand,
 };
 use fanwire_protocol::{ErrorCode, UnsubscribeCode};
 
@@ -120,6 +120,25 @@ impl Node {
                 unreachable!("the cluster keeps these to itself")
             }
         }
+    }
+
+    /// The other nodes for the program that goes on as this one. `None` while this node stores blocks and revocations again that
+    /// the engine has lost: the other program could not.
+    pub fn save_peers(&self, now: Instant) -> Option<Vec<u8>> {
+        let has_all = !self.revocations.must_restore();
+        let rebalance = self.rebalancing.save(now);
+        has_all.then(|| self.cluster.save(self.revocations.position(), rebalance))
+    }
+
+    /// Goes on with the nodes that another program saved, and with what it has begun to send to them.
+    ///
+    /// # Errors
+    /// Those of a record that does not fit. Then nothing has changed.
+    pub fn take_over_peers(&self, saved: &[u8], now: Instant) -> Result<(), PeersError> {
+        let own = self.revocations.position();
+        let begun = self.cluster.take_over(saved, own.as_ref(), now)?;
+        self.rebalancing.take_over(begun, now);
+        Ok(())
     }
 
     /// The last states of all nodes, this one first.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use fanwire_broker::Answer;
 use fanwire_cluster::{
     Cluster, ConnectionCounts, ControlCommand, Departures, NodeState, Rebalance, RebalanceOptions,
-    SendAwayCommand,
+    RebalanceRecord, SendAwayCommand,
 };
 use fanwire_protocol::ErrorCode;
 use parking_lot::Mutex;
@@ -95,6 +95,16 @@ impl Rebalancing {
     /// Clients that are still to be sent away.
     pub fn left(&self) -> u64 {
         self.rebalance.lock().left()
+    }
+
+    /// What has begun, for another program.
+    pub(super) fn save(&self, now: Instant) -> RebalanceRecord {
+        self.rebalance.lock().save(now)
+    }
+
+    /// Goes on with what another program has begun.
+    pub(super) fn take_over(&self, record: RebalanceRecord, now: Instant) {
+        self.rebalance.lock().take_over(record, now);
     }
 
     fn counts(&self) -> ConnectionCounts {

@@ -337,6 +337,11 @@ impl Revocations {
         }
     }
 
+    /// Whether the list lacks entries that this node stores again.
+    pub(super) fn must_restore(&self) -> bool {
+        self.has_lost_entries.load(Relaxed)
+    }
+
     /// The position up to which this node has the list of all nodes.
     pub(super) fn position(&self) -> Option<StreamPosition> {
         let Position { offset, epoch } = self.shared.as_ref()?.sync.lock().known()?;

@@ -11,7 +11,7 @@ use fanwire_broker::{
     Answer, BrokerError, Epoch, Position, RevocationChange, RevocationCursor, RevocationEvent,
     RevocationKind, RevocationListener, RevocationPage, RevocationStore,
 };
-use fanwire_node::NodeParts;
+use fanwire_node::{NodeParts, PeersError};
 use fanwire_protocol::ErrorCode;
 
 use crate::script::hello;
@@ -211,6 +211,32 @@ fn missed_changes_have_their_effect_when_the_list_is_read_again() {
         world.play("ada x 3507 permission denied\n bob x 3005 connection expired");
         assert_eq!(refusal(&mut world, r#"{"sub":"eve"}"#), None, "{cause}");
     }
+}
+
+/// The old program alone knows what was lost, so it goes on until the list has it again.
+#[test]
+fn a_new_program_takes_over_with_the_list_of_the_old_one_only() {
+    let list = Arc::new(List::default());
+    let mut old = node(&list);
+    assert_eq!(revoke(&old, RevocationKind::BlockUser, "ada"), Ok(()));
+    let take_over = |old: &World, new: &World| {
+        let saved = old.node.save_peers(old.now)?;
+        Some(new.node.take_over_peers(&saved, new.now))
+    };
+    assert_eq!(take_over(&old, &node(&list)), Some(Ok(())));
+
+    *list.contents.lock().expect("no panic inside") = Default::default();
+    let new = node(&list);
+    assert_eq!(take_over(&old, &new), Some(Err(PeersError::OtherRevocations)), "not noticed yet");
+    list.tell(&RevocationEvent::MayHaveGap);
+    assert_eq!(take_over(&old, &new), None, "not stored again yet");
+    for _ in 0..2 {
+        old.wait(Duration::from_secs(1));
+        old.node.tick(old.now);
+    }
+    let mut new = node(&list);
+    assert_eq!(take_over(&old, &new), Some(Ok(())));
+    assert_eq!(refusal(&mut new, ADA), Some(3507));
 }
 
 #[test]

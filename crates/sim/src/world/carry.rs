@@ -93,8 +93,12 @@ impl World {
         let number = process.last_call;
         let generation = process.generation;
         let Call { run, give_up } = call;
-        process.outstanding.insert(number, Outstanding { give_up, is_behind_feed });
-        self.queue.at(self.now + IO_TIMEOUT, WorldEvent::GiveUp { origin, number });
+        let sent_at = self.now;
+        process.outstanding.insert(number, Outstanding { sent_at, give_up, is_behind_feed });
+        if process.limited_call.is_none() {
+            process.limited_call = Some(sent_at);
+            self.queue.at(sent_at + IO_TIMEOUT, WorldEvent::GiveUp { origin, sent_at });
+        }
         let event = WorldEvent::Call { origin, generation, number, run };
         self.send(LinkId::ToEngine(origin.host), event);
     }
@@ -120,12 +124,23 @@ impl World {
         }
     }
 
-    pub(super) fn give_up(&mut self, origin: Origin, number: u64) {
+    /// The time limit of the calls that were sent at a time.
+    pub(super) fn give_up(&mut self, origin: Origin, sent_at: Duration) {
         let Some(process) = running(self, origin) else { return };
-        if let Some(outstanding) = process.outstanding.remove(&number) {
-            (outstanding.give_up)();
-            self.settle(origin.host);
+        if process.limited_call != Some(sent_at) {
+            return; // it was set by the program before this one
         }
+        let is_late = |_: &u64, it: &mut Outstanding| it.sent_at <= sent_at;
+        let late: Vec<_> = process.outstanding.extract_if(.., is_late).collect();
+        let next = process.outstanding.values().next().map(|it| it.sent_at);
+        process.limited_call = next;
+        for (_, outstanding) in late {
+            (outstanding.give_up)();
+        }
+        if let Some(sent_at) = next {
+            self.queue.at(sent_at + IO_TIMEOUT, WorldEvent::GiveUp { origin, sent_at });
+        }
+        self.settle(origin.host);
     }
 
     /// Sends what the engine published.

@@ -100,8 +100,10 @@ impl Checkers {
     pub(super) fn look(&mut self, world: &World) {
         self.look_at_lives(world);
         self.look_at_lists(world);
-        self.look_at_delivery(world);
-        self.look_at_presence(world);
+        if world.now.as_secs().is_multiple_of(LOOK_EVERY) {
+            self.look_at_delivery(world);
+            self.look_at_presence(world);
+        }
         let contradiction = world.engine.truth.lock().contradiction().map(str::to_owned);
         if let Some(contradiction) = contradiction {
             self.broken("an epoch names one stream", contradiction, Vec::new());
@@ -172,6 +174,8 @@ fn was_calm(world: &World, since: Duration) -> bool {
     !from.is_zero() && !world.plan.faults.iter().any(is_trouble)
 }
 
+/// Seconds between two looks that take a tenth of a run if there is one each second. What they look for lasts longer.
+const LOOK_EVERY: u64 = 3;
 /// After a fault nodes find each other again within this time.
 const CALM_AFTER: Duration = Duration::from_secs(20);
 /// A promise about calls.
@@ -179,9 +183,9 @@ const DONE: &str = "what can be done is done";
 
 /// Whether a client or the host of its connection may be late since a time, for a reason that no node can notice.
 fn had_faults(world: &World, client: usize, since: Duration) -> bool {
-    let host = world.host_of.get(&world.clients[client].connection);
-    let host_until = host.map_or(Duration::MAX, |it| world.hosts[*it].silent_faults_until);
-    let process = host.and_then(|it| world.hosts[*it].process.as_ref());
+    let host = world.host_of(world.clients[client].connection);
+    let host_until = host.map_or(Duration::MAX, |it| world.hosts[it].silent_faults_until);
+    let process = host.and_then(|it| world.hosts[it].process.as_ref());
     // A connection to a process that is gone ends when the client misses its pings.
     let connection = world.clients[client].connection;
     let is_there = process.is_some_and(|it| it.connections.contains_key(&connection));
@@ -190,8 +194,8 @@ fn had_faults(world: &World, client: usize, since: Duration) -> bool {
 
 /// Whether the host of a client could not hear the engine a moment ago.
 fn was_feed_down(world: &World, client: usize) -> bool {
-    let host = world.host_of.get(&world.clients[client].connection);
-    let may_open_at = host.map_or(Duration::ZERO, |it| world.hosts[*it].feed_may_open_at);
+    let host = world.host_of(world.clients[client].connection);
+    let may_open_at = host.map_or(Duration::ZERO, |it| world.hosts[it].feed_may_open_at);
     may_open_at + Duration::from_secs(10) > world.now && !may_open_at.is_zero()
 }
 

@@ -120,10 +120,9 @@ impl World {
         let now = self.instant();
         let unix_ms = self.unix_ms(origin.host);
         let Some(process) = running(self, origin) else { return };
-        if process.shards[shard].turn_at.is_none_or(|due| due > since_start) {
+        if !process.shards[shard].begin_turn(since_start) {
             return; // an earlier turn took its place
         }
-        process.shards[shard].turn_at = None;
         process.node.synchronise(now, unix_ms);
         let sent = process.turn(shard, now);
         self.send_to_clients(sent);
@@ -137,12 +136,17 @@ impl World {
         let delay = self.hosts[host].turn_delay;
         let Some(process) = &mut self.hosts[host].process else { return };
         for shard in 0..process.shards.len() {
-            let Some(due) = process.needs_turn_at(shard, now) else { continue };
-            let soon = self.random.between_ms(0, 2) + delay + Duration::from_nanos(1);
-            let at = self.now + (due - now).max(soon);
-            let scheduled = process.shards[shard].turn_at;
-            if scheduled.is_none_or(|before| before > at) {
-                process.shards[shard].turn_at = Some(at);
+            let known = &mut process.shards[shard];
+            let soon = self.now + delay + Duration::from_nanos(1);
+            if known.has_notices() && known.notices_at.is_none() {
+                let at = soon + self.random.between_ms(0, 2);
+                known.notices_at = Some(at);
+                self.queue.at(at, WorldEvent::Turn { origin, shard });
+            }
+            let Some(due) = known.next_deadline() else { continue };
+            let at = soon.max(self.now + due.saturating_duration_since(now));
+            if known.timers_at.is_none_or(|before| before > at) {
+                known.timers_at = Some(at);
                 self.queue.at(at, WorldEvent::Turn { origin, shard });
             }
         }
@@ -167,7 +171,7 @@ impl World {
     }
 
     pub(super) fn receive_frame(&mut self, connection: u64, frame: Bytes) {
-        let Some(host) = self.host_of.get(&connection).copied() else { return };
+        let Some(host) = self.host_of(connection) else { return };
         let now = self.instant();
         let unix_ms = self.unix_ms(host);
         if self.hosts[host].process.is_some() {

@@ -53,7 +53,7 @@ fn client(world: &mut World, number: usize) -> Value {
     };
     json!({
         "state": state,
-        "host": world.host_of.get(&client.connection),
+        "host": world.host_of(client.connection),
         "cut": is_cut,
         "behind": behind(world, client),
         "messages": messages,

@@ -1,15 +1,16 @@
 //! A new program goes on for a node, as `fanwire upgrade` lets it: sessions, the engine in memory, or what the node knows of others.
 //! In: a host whose process reads nothing → out: another process with the same connections, or the old one, which goes on.
-//! Uses what `fanwire` moves and in its order. Never: sockets, nor PUB/SUB of both programs at once: the new one subscribes when the old one has stopped.
+//! Uses what `fanwire` moves. Never: sockets, nor PUB/SUB of both programs at once: the new one subscribes when the old one has stopped.
 //! Changed here: when a takeover fails, and what moves.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_broker::SnapshotClock;
 
 use super::World;
 use super::processes::new_process;
-use crate::engine::ports::EngineRequest;
+use crate::engine::ports::{EnginePort, EngineRequest};
 use crate::host::{Process, Shard};
 use crate::network::LinkId;
 
@@ -64,26 +65,32 @@ fn can_hand_over(world: &World, host: usize) -> bool {
 
 fn move_to_new_process(world: &mut World, host: usize) {
     let now = world.instant();
-    let Some(mut before) = world.hosts[host].process.take() else { return };
-    world.story.tell(world.now, format_args!("h{host} goes on in a new program"));
+    let Some(before) = world.hosts[host].process.as_ref() else { return };
     let uid = before.node.uid().to_owned();
     let mut process = new_process(world, host, Some(uid));
-    move_memory(&before, &process, now, world.unix_ms(host));
+    answer_at_once(world, host, process.port.as_ref());
+    let Some(mut before) = world.hosts[host].process.take() else { return };
+    if !move_memory(&before, &process, now, world.unix_ms(host)) {
+        world.story.tell(world.now, format_args!("the new program of h{host} refuses"));
+        world.hosts[host].process = Some(before);
+        return;
+    }
+    world.story.tell(world.now, format_args!("h{host} goes on in a new program"));
     let channels = before.node.channels().occupied();
     process.adopt(&mut before, now);
     process.node.channels().unsubscribe_vacant(&channels);
+    let port = process.port.clone();
     world.hosts[host].process = Some(process);
-    make_known(world, host);
+    answer_at_once(world, host, port.as_ref());
     before.outstanding.into_values().for_each(|call| (call.give_up)());
     world.settle(host);
 }
 
-/// The new program has subscribed and read the list of blocks while the old one served.
-fn make_known(world: &mut World, host: usize) {
+/// What a new program asks of the engine while the old one still serves: it subscribes, and reads the list of blocks.
+fn answer_at_once(world: &mut World, host: usize, port: Option<&Arc<EnginePort>>) {
     world.engine.now = Some(world.instant());
     let origin = world.origin(host);
-    let process = world.hosts[host].process.as_ref();
-    let Some(port) = process.and_then(|it| it.port.clone()) else { return };
+    let Some(port) = port else { return };
     loop {
         let requests = port.take_requests();
         if requests.is_empty() {
@@ -102,13 +109,12 @@ fn make_known(world: &mut World, host: usize) {
     world.send_outgoing();
 }
 
-/// The stores of a process, or what it knows of other nodes.
-fn move_memory(before: &Process, process: &Process, now: Instant, unix_ms: u64) {
+/// The stores of a process, or what it knows of other nodes. Returns false, and moves nothing, if one of both programs refuses.
+fn move_memory(before: &Process, process: &Process, now: Instant, unix_ms: u64) -> bool {
     let node = &process.node;
     let Some((old, new)) = before.memory.as_ref().zip(process.memory.as_ref()) else {
-        let others = before.node.cluster().save();
-        assert!(node.cluster().take_over(&others, now), "it was just written");
-        return;
+        let peers = before.node.save_peers(now);
+        return peers.is_some_and(|peers| node.take_over_peers(&peers, now).is_ok());
     };
     let clock = SnapshotClock { now, unix_ms };
     let mut saved = Vec::new();
@@ -116,4 +122,5 @@ fn move_memory(before: &Process, process: &Process, now: Instant, unix_ms: u64) 
     old.save(&revocations, clock, &mut saved).expect("a Vec grows");
     let restored = new.restore(&mut saved.as_slice(), clock).expect("it was just written");
     node.revocations().take_over(&restored, now);
+    true
 }

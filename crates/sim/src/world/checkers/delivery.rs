@@ -106,7 +106,7 @@ impl Checkers {
         }
     }
 
-    /// Checks once a second that each client is told of a publication that it has lacked for so long that its node must have noticed.
+    /// Checks that each client is told of a publication that it has lacked for so long that its node must have noticed.
     pub(super) fn look_at_delivery(&mut self, world: &World) {
         if !self.has_engine || had_engine_faults(world, world.now) {
             return;

@@ -131,12 +131,12 @@ impl Checkers {
 
     /// Connections and subscriptions end with their tokens, by the clock of their host.
     fn look_at_tokens(&mut self, world: &World, client: &SimulatedClient) {
-        let Some(host) = world.host_of.get(&client.connection) else { return };
-        let stepped_at = world.hosts[*host].stepped_at;
+        let Some(host) = world.host_of(client.connection) else { return };
+        let stepped_at = world.hosts[host].stepped_at;
         if world.now <= stepped_at + EXPIRY_SLACK && !stepped_at.is_zero() {
             return;
         }
-        let unix = world.unix_ms(*host) / 1000;
+        let unix = world.unix_ms(host) / 1000;
         let slack = EXPIRED_CLOSE_DELAY + EXPIRY_SLACK;
         let is_late = |end: u64| unix > end + slack.as_secs();
         if is_late(client.token.expire_at) {
@@ -216,16 +216,16 @@ impl Checkers {
 
 /// Whether a token may be over by the clock of a client's host, which may have been set a moment ago.
 fn is_over(world: &World, client: usize, end: u64) -> bool {
-    let Some(host) = world.host_of.get(&world.clients[client].connection) else { return true };
-    let stepped_at = world.hosts[*host].stepped_at;
+    let Some(host) = world.host_of(world.clients[client].connection) else { return true };
+    let stepped_at = world.hosts[host].stepped_at;
     let was_set = !stepped_at.is_zero() && stepped_at + CLOCK_SLACK > world.now;
-    was_set || world.unix_ms(*host) / 1000 + 1 >= end + EXPIRED_CLOSE_DELAY.as_secs()
+    was_set || world.unix_ms(host) / 1000 + 1 >= end + EXPIRED_CLOSE_DELAY.as_secs()
 }
 
 /// Whether the pong of a client may have come too late, because of its network or the shards of its host. A slow engine is no cause.
 fn may_pong_late(world: &World, client: usize) -> bool {
-    let host = world.host_of.get(&world.clients[client].connection);
-    let stalls_until = host.map_or(Duration::MAX, |host| world.hosts[*host].stalls_until);
+    let host = world.host_of(world.clients[client].connection);
+    let stalls_until = host.map_or(Duration::MAX, |host| world.hosts[host].stalls_until);
     world.client_faults_until[client] >= world.now || stalls_until >= world.now
 }
 
@@ -245,7 +245,7 @@ fn was_too_late(world: &World, at: &Claim) -> bool {
 /// Whether the host of a client has received everything that was published for a while.
 fn nothing_was_lost(world: &World, client: usize) -> bool {
     let connection = world.clients[client].connection;
-    let host = world.host_of.get(&connection).map(|host| &world.hosts[*host]);
+    let host = world.host_of(connection).map(|host| &world.hosts[host]);
     let is_whole = host.is_some_and(|host| host.losses_until < world.now);
     let is_open = host.and_then(|host| host.process.as_ref()).is_some_and(|it| it.feed.is_open);
     is_whole && is_open && !had_engine_faults(world, world.now)

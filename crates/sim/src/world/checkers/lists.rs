@@ -149,18 +149,18 @@ impl Checkers {
             && block.tried_at < block.end_tried_at
             && since + SPREAD * 3 < world.now
             && world.losses.is_empty();
-        let host = world.host_of.get(&world.clients[client].connection);
+        let host = world.host_of(world.clients[client].connection);
         let was_disturbed = host.is_none_or(|host| {
             let from = since.saturating_sub(SPREAD);
-            world.plan.faults.iter().any(|fault| fault.disturbs(*host, from, world.now))
+            world.plan.faults.iter().any(|fault| fault.disturbs(host, from, world.now))
         });
         !is_known || was_disturbed
     }
 
     /// Whether the host of a client has had the time to learn of a change, and the client to learn of its end.
     fn must_know(&self, world: &World, client: &SimulatedClient, since: Duration) -> bool {
-        let Some(host) = world.host_of.get(&client.connection) else { return false };
-        let host = &world.hosts[*host];
+        let Some(host) = world.host_of(client.connection) else { return false };
+        let host = &world.hosts[host];
         // A client may not have noticed that the process of its connection was killed: another one then has the host.
         let is_served = |process: &Process| process.connections.contains_key(&client.connection);
         let starts_later = host.started_at > since && host.process.as_ref().is_some_and(is_served);

@@ -44,7 +44,7 @@ impl Checkers {
     /// Checks a connection that ended with the code of a server that stops.
     pub(super) fn check_moves(&mut self, world: &World, client: usize, seen: &Seen) {
         let Seen::Disconnected { connection, code: 3001, unanswered } = seen else { return };
-        let Some(host) = world.host_of.get(connection).copied() else { return };
+        let Some(host) = world.host_of(*connection) else { return };
         let is_late = had_faults(world, client, world.now);
         let stopped_at = world.hosts[host].stopped_at;
         if stopped_at.is_some_and(|at| at + LINK_TIME > world.now || is_late) {
@@ -101,7 +101,7 @@ impl Checkers {
         }
         if let Some(emptied) = emptied {
             let is_left = |it: &&SimulatedClient| {
-                let is_there = world.host_of.get(&it.connection) == Some(&emptied);
+                let is_there = world.host_of(it.connection) == Some(emptied);
                 is_there
                     && is_older(it, LINK_TIME)
                     && !had_faults(world, it.number, command.given_at)

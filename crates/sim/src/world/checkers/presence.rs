@@ -35,7 +35,7 @@ impl Checkers {
         let known = &mut self.presence;
         match seen {
             Seen::Connected { connection, id, .. } => {
-                let origin = world.host_of.get(connection).map(|host| world.origin(*host));
+                let origin = world.host_of(*connection).map(|host| world.origin(host));
                 known.origins.extend(origin.map(|origin| (id.clone(), (client, origin))));
             }
             Seen::Subscribed { channel, .. }
@@ -63,9 +63,6 @@ impl Checkers {
 
     /// Who left is gone soon, where nothing is broken.
     pub(super) fn look_at_presence(&mut self, world: &World) {
-        if !world.now.as_secs().is_multiple_of(LOOK_EVERY) {
-            return;
-        }
         let mut left = BTreeMap::new();
         for channel in channels(world) {
             for id in present(world, &channel, world.instant()) {
@@ -165,7 +162,5 @@ fn wants(client: &SimulatedClient, channel: &str) -> bool {
     client.subscriptions.get(channel).is_some_and(|it| it.state != SubscriptionState::Off)
 }
 
-/// Seconds between two looks: they take a tenth of a run if there is one each second.
-const LOOK_EVERY: u64 = 3;
 /// A member is removed within this time: a call of the engine takes 4 s at most.
 const GONE_WITHIN: Duration = Duration::from_secs(8);
