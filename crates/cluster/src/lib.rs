@@ -58,13 +58,15 @@ struct NodeTable {
     commands: UnacknowledgedCommands,
     surveys: HashMap<u64, Survey>,
     last_survey: u64,
+    /// Time of the last periodic work.
+    ticked_at: Option<Instant>,
     /// Time at which this node last sent its state to all; `None` before the first time.
     told_at: Option<Instant>,
     /// The last state was not delivered, as far as is known: silence of the others may be a fault of the bus.
     cannot_send: bool,
     /// This node did not receive its own last state: silence of the others may be its own fault.
     cannot_receive: bool,
-    /// Last time a state was not delivered, or this node did not receive its own.
+    /// Last time a state was not delivered, this node did not receive its own, or its process had stood still.
     cut_at: Option<Instant>,
     /// First time that this node received its own state, since it last missed something.
     heard_at: Option<Instant>,
@@ -372,6 +374,7 @@ impl Cluster {
     /// and returns whether the state of this node is due again.
     pub fn tick(&self, now: Instant) -> bool {
         let mut table = self.table.lock();
+        table.notice_standstill(now);
         table.forget_silent(now);
         table.complete(now);
         let done = table.give_up_late(now);
@@ -428,6 +431,14 @@ impl NodeTable {
         }
     }
 
+    /// Notices that the process stood still, and could hear no node.
+    fn notice_standstill(&mut self, now: Instant) {
+        let before = self.ticked_at.replace(now);
+        if before.is_some_and(|at| now.saturating_duration_since(at) >= STANDSTILL) {
+            self.cut_at = Some(now);
+        }
+    }
+
     /// Notices when this one has heard of every live node that it is there. A node that does not receive messages cannot answer an
     /// introduction, but it sends its state in each interval.
     fn complete(&mut self, now: Instant) {
@@ -481,6 +492,8 @@ const STATE_INTERVAL: Duration = Duration::from_secs(3);
 const COMPLETE_AFTER: Duration = Duration::from_secs(4);
 /// A node that is silent for so long is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// Without periodic work for so long a process stood still.
+const STANDSTILL: Duration = Duration::from_secs(5);
 /// Concurrent surveys; each may hold the channels of all nodes.
 const SURVEYS_MAX: usize = 64;
 

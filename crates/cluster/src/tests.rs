@@ -50,6 +50,12 @@ pub(crate) fn node(uid: &str) -> (Cluster, Arc<Wire>) {
     (cluster, wire)
 }
 
+/// Periodic work in each second, and at the end.
+fn tick_until(cluster: &Cluster, from: Instant, to: Instant) {
+    let seconds = (0..).map(|second| from + Duration::from_secs(second));
+    seconds.take_while(|now| *now < to).chain([to]).for_each(|now| drop(cluster.tick(now)));
+}
+
 fn new_node(uid: &str) -> (Cluster, Arc<Wire>) {
     let cluster = Cluster::new(uid.into());
     let wire = Arc::new(Wire::default());
@@ -161,7 +167,20 @@ fn a_node_that_appears_is_greeted_once_and_forgotten_when_it_is_silent() {
     introduce(&a, "b", now + SILENCE_MAX / 2);
     a.tick(now + SILENCE_MAX);
     assert_eq!(a.peers().len(), 1, "it spoke again");
-    a.tick(now + SILENCE_MAX * 2);
+    tick_until(&a, now + SILENCE_MAX, now + SILENCE_MAX * 2);
+    assert_eq!(a.peers(), []);
+}
+
+#[test]
+fn a_node_whose_process_stood_still_forgets_no_other_node_at_once() {
+    let (a, _) = node("a");
+    let now = Instant::now();
+    introduce(&a, "b", now);
+    tick_until(&a, now, now + SILENCE_MAX / 2);
+    let again = now + 3 * SILENCE_MAX;
+    tick_until(&a, again, again + SILENCE_MAX - Duration::from_millis(1));
+    assert_eq!(a.peers(), [state("b")], "it may have said something in between");
+    a.tick(again + SILENCE_MAX);
     assert_eq!(a.peers(), []);
 }
 
@@ -317,7 +336,7 @@ fn a_survey_does_without_a_node_that_goes_and_names_one_that_vanishes() {
     assert_eq!(answer.wait(), Ok(all_of(&[])));
     introduce(&a, "b", now);
     let answer = ask(&a, &[], now + SILENCE_MAX / 2);
-    a.tick(now + SILENCE_MAX);
+    tick_until(&a, now, now + SILENCE_MAX);
     let without_b = without(&[], "b");
     assert_eq!(answer.wait(), Ok(without_b.clone()), "what it had is not known");
     assert_eq!(without_b.complete(), Err(ErrorCode::INTERNAL));
@@ -355,8 +374,9 @@ fn nobody_counts_as_silent_while_this_node_cannot_make_itself_heard() {
     assert_eq!(a.peers(), [state("b")]);
     tell(now + 3 * SILENCE_MAX);
     wire.is_cut.store(false, Relaxed);
-    tell(now + 3 * SILENCE_MAX);
-    a.tick(now + 4 * SILENCE_MAX - Duration::from_millis(1));
+    let again = now + 3 * SILENCE_MAX;
+    tell(again);
+    tick_until(&a, again, again + SILENCE_MAX - Duration::from_millis(1));
     assert_eq!(a.peers(), [state("b")], "it has as long as ever to say something");
     a.tick(now + 4 * SILENCE_MAX);
     assert_eq!(a.peers(), []);
