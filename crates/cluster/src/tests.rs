@@ -4,6 +4,7 @@
 //! Changed here: tests of `lib.rs`; `tests/it/cluster.rs` of `node` tests nodes with sessions.
 
 mod selectors;
+mod silence;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
@@ -53,7 +54,9 @@ pub(crate) fn node(uid: &str) -> (Cluster, Arc<Wire>) {
 /// Periodic work in each second, and at the end.
 fn tick_until(cluster: &Cluster, from: Instant, to: Instant) {
     let seconds = (0..).map(|second| from + Duration::from_secs(second));
-    seconds.take_while(|now| *now < to).chain([to]).for_each(|now| drop(cluster.tick(now)));
+    seconds.take_while(|now| *now < to).chain([to]).for_each(|now| {
+        cluster.tick(now);
+    });
 }
 
 fn new_node(uid: &str) -> (Cluster, Arc<Wire>) {
@@ -152,36 +155,6 @@ fn a_node_alone_says_nothing_and_answers_at_once() {
     assert_eq!(alone.command(command).ready().expect("nobody to wait for"), Ok(()));
     assert_eq!(ask(&alone, &[("news", 2)], now).wait(), Ok(all_of(&[("news", 2)])));
     assert_eq!(alone.peers(), []);
-}
-
-#[test]
-fn a_node_that_appears_is_greeted_once_and_forgotten_when_it_is_silent() {
-    let (a, _) = node("a");
-    let now = Instant::now();
-    assert_eq!(introduce(&a, "b", now), Task::Introduce("b".into()));
-    assert_eq!(introduce(&a, "b", now), Task::Nothing);
-    assert_eq!(introduce(&a, "a", now), Task::Nothing, "itself");
-    assert_eq!(a.peers(), [state("b")]);
-    a.tick(now + SILENCE_MAX / 2);
-    assert_eq!(a.peers().len(), 1);
-    introduce(&a, "b", now + SILENCE_MAX / 2);
-    a.tick(now + SILENCE_MAX);
-    assert_eq!(a.peers().len(), 1, "it spoke again");
-    tick_until(&a, now + SILENCE_MAX, now + SILENCE_MAX * 2);
-    assert_eq!(a.peers(), []);
-}
-
-#[test]
-fn a_node_whose_process_stood_still_forgets_no_other_node_at_once() {
-    let (a, _) = node("a");
-    let now = Instant::now();
-    introduce(&a, "b", now);
-    tick_until(&a, now, now + SILENCE_MAX / 2);
-    let again = now + 3 * SILENCE_MAX;
-    tick_until(&a, again, again + SILENCE_MAX - Duration::from_millis(1));
-    assert_eq!(a.peers(), [state("b")], "it may have said something in between");
-    a.tick(again + SILENCE_MAX);
-    assert_eq!(a.peers(), []);
 }
 
 #[test]
@@ -360,54 +333,6 @@ fn a_survey_that_cannot_be_sent_names_all_others_at_once() {
     let answer = ask(&a, own, now).ready().expect("at once");
     assert_eq!(answer, Ok(without(own, "b")));
     assert!(a.table.lock().surveys.is_empty());
-}
-
-#[test]
-fn nobody_counts_as_silent_while_this_node_cannot_make_itself_heard() {
-    let (a, wire) = node("a");
-    let now = Instant::now();
-    let tell = |now| a.introduce(now, NodeState::default);
-    introduce(&a, "b", now);
-    wire.is_cut.store(true, Relaxed);
-    tell(now + SILENCE_MAX / 2);
-    a.tick(now + 3 * SILENCE_MAX);
-    assert_eq!(a.peers(), [state("b")]);
-    tell(now + 3 * SILENCE_MAX);
-    wire.is_cut.store(false, Relaxed);
-    let again = now + 3 * SILENCE_MAX;
-    tell(again);
-    tick_until(&a, again, again + SILENCE_MAX - Duration::from_millis(1));
-    assert_eq!(a.peers(), [state("b")], "it has as long as ever to say something");
-    a.tick(now + 4 * SILENCE_MAX);
-    assert_eq!(a.peers(), []);
-}
-
-#[test]
-fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
-    let (a, wire) = new_node("a");
-    let start = Instant::now();
-    introduce(&a, "b", start);
-    let mut now = start;
-    let mut until_silence = |wants_join_leave: bool| {
-        let since = now;
-        while now < since + 3 * SILENCE_MAX && !a.peers().is_empty() {
-            a.introduce(now, NodeState::default);
-            let (_, state) = wire.take().remove(0);
-            if wants_join_leave {
-                a.handle_message(&state, now + Duration::from_millis(2));
-                a.handle_message(&state, now + Duration::from_millis(9));
-            }
-            now += STATE_INTERVAL;
-            a.tick(now);
-        }
-        now - since
-    };
-    assert_eq!(until_silence(false), 3 * SILENCE_MAX, "it is deaf");
-    let time = until_silence(true);
-    assert!((SILENCE_MAX..SILENCE_MAX + 2 * STATE_INTERVAL).contains(&time), "{time:?}");
-    let (lags, sum_ns) = a.times().pub_sub_lag.snapshot();
-    assert_eq!(sum_ns, 2_000_000 * lags.iter().sum::<u64>(), "each from the first copy");
-    assert!(sum_ns > 0);
 }
 
 #[test]

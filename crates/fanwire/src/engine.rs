@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fanwire_broker::{
     MemoryBroker, MemoryEngine, MemoryPresence, MemoryUserStatuses, SnapshotClock, SnapshotError,
 };
-use fanwire_node::{BrokerFactory, Node, NodeParts, PeersError};
+use fanwire_node::{BrokerFactory, Node, NodeParts, PeersError, save_peers, take_over_peers};
 use fanwire_redis::{Redis, RedisOptions, RedisTls};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -140,7 +140,7 @@ impl Engine {
     pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         let Some(node) = self.node() else { return Ok(()) };
         let Self::Memory(InMemory { stores, .. }) = self else {
-            let others = node.save_peers(Instant::now()).ok_or(PeersError::OtherRevocations);
+            let others = save_peers(&node, Instant::now()).ok_or(PeersError::OtherRevocations);
             return out.write_all(&others.map_err(io::Error::other)?);
         };
         let clock = SnapshotClock { now: Instant::now(), unix_ms: unix_ms() };
@@ -157,7 +157,7 @@ impl Engine {
         let Self::Memory(InMemory { stores, .. }) = self else {
             let mut others = Vec::new();
             saved.read_to_end(&mut others)?;
-            let taken = node.take_over_peers(&others, Instant::now());
+            let taken = take_over_peers(&node, &others, Instant::now());
             return taken.map_err(|error| io::Error::new(ErrorKind::InvalidData, error));
         };
         let clock = SnapshotClock { now: Instant::now(), unix_ms: unix_ms() };

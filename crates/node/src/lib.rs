@@ -141,7 +141,7 @@ pub use node::{
     BrokerFactory, ChannelPublisher, Channels, ConnectionCommands, Counts, Diagnostics,
     KeepClosedLog, Maps, NamespaceUsage, Node, NodeLog, NodeParts, Page, ReadError, ReadPermit,
     ReadRequest, Rebalancing, RefusalLevel, RevocationError, Revocations, SharedPolls, TenantUsage,
-    Users, is_key, questions,
+    Users, is_key, questions, save_peers, take_over_peers,
 };
 pub use notice::{Inbox, Notice};
 pub use outbox::Outbox;

@@ -46,6 +46,7 @@ pub use diagnostics::{Diagnostics, KeepClosedLog};
 pub use log::{NodeLog, RefusalLevel};
 pub use maps::{Maps, is_key};
 pub use parts::{BrokerFactory, NodeParts};
+pub use peers::{save_peers, take_over_peers};
 pub use readers::{ReadError, ReadPermit, ReadRequest};
 pub use rebalancing::Rebalancing;
 pub use revocations::{RevocationError, Revocations};

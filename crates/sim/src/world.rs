@@ -321,7 +321,7 @@ impl World {
                 self.settle(origin.host);
             }
             WorldEvent::OpenFeed(origin) => self.open_feed(origin),
-            WorldEvent::Reconnect(origin) => self.reconnect(origin),
+            WorldEvent::Reconnect(origin) => carry::reconnect(self, origin),
             WorldEvent::FollowName { origin, generation, name, number } => {
                 if self.is_running(origin) {
                     self.engine.follow_name(origin.host, generation, &name, number);

@@ -122,25 +122,6 @@ impl Node {
         }
     }
 
-    /// The other nodes for the program that goes on as this one. `None` while this node stores blocks and revocations again that
-    /// the engine has lost: the other program could not.
-    pub fn save_peers(&self, now: Instant) -> Option<Vec<u8>> {
-        let has_all = !self.revocations.must_restore();
-        let rebalance = self.rebalancing.save(now);
-        has_all.then(|| self.cluster.save(self.revocations.position(), rebalance))
-    }
-
-    /// Goes on with the nodes that another program saved, and with what it has begun to send to them.
-    ///
-    /// # Errors
-    /// Those of a record that does not fit. Then nothing has changed.
-    pub fn take_over_peers(&self, saved: &[u8], now: Instant) -> Result<(), PeersError> {
-        let own = self.revocations.position();
-        let begun = self.cluster.take_over(saved, own.as_ref(), now)?;
-        self.rebalancing.take_over(begun, now);
-        Ok(())
-    }
-
     /// The last states of all nodes, this one first.
     pub fn nodes(&self, now: Instant) -> Vec<NodeState> {
         std::iter::once(self.state(now)).chain(self.cluster.peers()).collect()
@@ -163,4 +144,23 @@ impl Node {
             leaving: self.rebalancing.left(),
         }
     }
+}
+
+/// The other nodes for the program that goes on as this one. `None` while this node stores blocks and revocations again that
+/// the engine has lost: the other program could not.
+pub fn save_peers(node: &Node, now: Instant) -> Option<Vec<u8>> {
+    let has_all = !node.revocations.must_restore();
+    let rebalance = node.rebalancing.save(now);
+    has_all.then(|| node.cluster.save(node.revocations.position(), rebalance))
+}
+
+/// Goes on with the nodes that another program saved, and with what it has begun to send to them.
+///
+/// # Errors
+/// Those of a record that does not fit. Then nothing has changed.
+pub fn take_over_peers(node: &Node, saved: &[u8], now: Instant) -> Result<(), PeersError> {
+    let own = node.revocations.position();
+    let begun = node.cluster.take_over(saved, own.as_ref(), now)?;
+    node.rebalancing.take_over(begun, now);
+    Ok(())
 }

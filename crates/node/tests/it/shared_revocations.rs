@@ -11,7 +11,7 @@ use fanwire_broker::{
     Answer, BrokerError, Epoch, Position, RevocationChange, RevocationCursor, RevocationEvent,
     RevocationKind, RevocationListener, RevocationPage, RevocationStore,
 };
-use fanwire_node::{NodeParts, PeersError};
+use fanwire_node::{NodeParts, PeersError, save_peers, take_over_peers};
 use fanwire_protocol::ErrorCode;
 
 use crate::script::hello;
@@ -220,8 +220,8 @@ fn a_new_program_takes_over_with_the_list_of_the_old_one_only() {
     let mut old = node(&list);
     assert_eq!(revoke(&old, RevocationKind::BlockUser, "ada"), Ok(()));
     let take_over = |old: &World, new: &World| {
-        let saved = old.node.save_peers(old.now)?;
-        Some(new.node.take_over_peers(&saved, new.now))
+        let saved = save_peers(&old.node, old.now)?;
+        Some(take_over_peers(&new.node, &saved, new.now))
     };
     assert_eq!(take_over(&old, &node(&list)), Some(Ok(())));
 

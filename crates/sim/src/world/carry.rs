@@ -251,14 +251,15 @@ impl World {
             self.settle(host);
         }
     }
+}
 
-    pub(super) fn reconnect(&mut self, origin: Origin) {
-        if self.now < self.engine_up_at {
-            let at = self.engine_up_at + self.random.between_ms(20, 300);
-            self.queue.at(at, WorldEvent::Reconnect(origin));
-        } else if let Some(port) = running(self, origin).and_then(|it| it.port.as_ref()) {
-            port.set_connected(true);
-        }
+/// The connection of a host for calls is made again, when the engine can be reached.
+pub(super) fn reconnect(world: &mut World, origin: Origin) {
+    if world.now < world.engine_up_at {
+        let at = world.engine_up_at + world.random.between_ms(20, 300);
+        world.queue.at(at, WorldEvent::Reconnect(origin));
+    } else if let Some(port) = running(world, origin).and_then(|it| it.port.as_ref()) {
+        port.set_connected(true);
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_broker::SnapshotClock;
+use fanwire_node::{save_peers, take_over_peers};
 
 use super::World;
 use super::processes::new_process;
@@ -113,8 +114,8 @@ fn answer_at_once(world: &mut World, host: usize, port: Option<&Arc<EnginePort>>
 fn move_memory(before: &Process, process: &Process, now: Instant, unix_ms: u64) -> bool {
     let node = &process.node;
     let Some((old, new)) = before.memory.as_ref().zip(process.memory.as_ref()) else {
-        let peers = before.node.save_peers(now);
-        return peers.is_some_and(|peers| node.take_over_peers(&peers, now).is_ok());
+        let peers = save_peers(&before.node, now);
+        return peers.is_some_and(|peers| take_over_peers(node, &peers, now).is_ok());
     };
     let clock = SnapshotClock { now, unix_ms };
     let mut saved = Vec::new();

@@ -20,7 +20,9 @@ impl Checkers {
             Seen::Refused(code) if ![100, 109, 110, 3502, 3507].contains(code) => {
                 self.broken_for(TURNED_AWAY, client, "connect", format!("error {code}"));
             }
-            Seen::SubscribeFailed { channel, code: 100 } if was_calm(world, world.now) => {
+            Seen::SubscribeFailed { channel, code: 100 }
+                if was_calm(world, world.now) && !had_faults(world, client, world.now) =>
+            {
                 self.broken_for(DONE, client, channel, "error 100".to_owned());
             }
             Seen::Connected { channels, .. }
