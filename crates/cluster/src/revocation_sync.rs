@@ -122,8 +122,10 @@ impl RevocationSync {
         if !changes.is_empty() {
             return AfterPages::Make(changes);
         }
+        // Another list, or this one without its end: a promoted replica.
+        let lacks_known = |known: Position| known.epoch != from.epoch || known.offset > from.offset;
         let has_lost_entries =
-            self.known.is_some_and(|known| known.epoch != Epoch::NONE && known.epoch != from.epoch);
+            self.known.is_some_and(|known| known.epoch != Epoch::NONE && lacks_known(known));
         let has_news = std::mem::take(&mut self.has_news);
         self.known = Some(if last.offset > from.offset { last } else { from });
         self.reading = None;

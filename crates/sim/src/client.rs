@@ -100,7 +100,11 @@ pub enum PendingKind {
         claim: Option<Claim>,
     },
     Unsubscribe(String),
-    SubRefresh(String),
+    /// With the time of its token.
+    SubRefresh {
+        channel: String,
+        issued_at: Option<u64>,
+    },
     History(String, HistoryPage),
     Presence(String),
     Publish {
@@ -303,9 +307,10 @@ impl SimulatedClient {
                 let members = |ids| see(Seen::Members { channel, asked_at, ids });
                 ids.map(members).into_iter().collect()
             }
-            PendingKind::SubRefresh(channel) => reply
-                .sub_refresh
-                .map_or_else(Vec::new, |result| self.subscription_refreshed(&channel, &result)),
+            PendingKind::SubRefresh { channel, issued_at } => {
+                let refreshed = |result| self.subscription_refreshed(&channel, issued_at, &result);
+                reply.sub_refresh.map_or_else(Vec::new, refreshed)
+            }
             PendingKind::Publish { channel, number } => {
                 let is_done = error.is_none();
                 let was_seen = self.own_seen.contains(&number);

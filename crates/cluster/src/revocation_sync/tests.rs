@@ -124,10 +124,11 @@ fn a_reading_that_fails_leaves_its_news_to_the_next_one() {
 }
 
 #[test]
-fn a_list_of_another_epoch_has_lost_its_entries() {
+fn a_list_of_another_epoch_or_without_its_end_has_lost_entries() {
     for (known, read, has_lost_entries) in [
         (at(5, OLD), at(5, OLD), false),
-        (at(5, OLD), at(2, OLD), false),
+        (at(5, OLD), at(6, OLD), false),
+        (at(5, OLD), at(4, OLD), true),
         (at(5, OLD), at(9, NEW), true),
         (at(5, OLD), at(0, ""), true),
         (at(0, ""), at(9, NEW), false),

@@ -153,9 +153,9 @@ impl WantedSubscription {
         self.token = self.token.map(|issued_at| issued_at.max(unix - unix % 5));
     }
 
-    /// The server has accepted its token.
-    fn accept_token(&mut self) {
-        let issued_at = self.token.filter(|_| self.lifetime > 0);
+    /// The server has accepted the token of this time.
+    fn accept_token(&mut self, issued_at: Option<u64>) {
+        let issued_at = issued_at.filter(|_| self.lifetime > 0);
         self.accepted_until = issued_at.map(|issued_at| issued_at + self.lifetime);
     }
 
@@ -218,7 +218,7 @@ impl SimulatedClient {
         if let Some(subscription) = self.subscriptions.get_mut(channel) {
             subscription.state = SubscriptionState::On;
             subscription.attempts = 0;
-            subscription.accept_token();
+            subscription.accept_token(subscription.token);
             result.publications.iter_mut().for_each(|it| subscription.apply_delta(it));
             own = numbers(&result);
             if result.positioned || subscription.map.is_some() {
@@ -253,13 +253,15 @@ impl SimulatedClient {
         let channel_name = channel.clone();
         let sub_refresh =
             Some(SubRefreshRequest { channel: channel_name, token, ..Default::default() });
-        let id = self.remember(PendingKind::SubRefresh(channel), now);
+        let issued_at = subscription.token;
+        let id = self.remember(PendingKind::SubRefresh { channel, issued_at }, now);
         vec![self.send(&[Command { id, sub_refresh, ..Command::default() }])]
     }
 
     pub(super) fn subscription_refreshed(
         &mut self,
         channel: &str,
+        issued_at: Option<u64>,
         result: &SubRefreshResult,
     ) -> Vec<Action> {
         // The result for an expired token is empty: nothing is renewed.
@@ -267,7 +269,7 @@ impl SimulatedClient {
             && subscription.state == SubscriptionState::On
             && result.expires
         {
-            subscription.accept_token();
+            subscription.accept_token(issued_at);
         }
         self.schedule_sub_refresh(channel, result.expires, result.ttl)
     }
