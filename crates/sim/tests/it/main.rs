@@ -88,9 +88,33 @@ fn a_host_that_misses_states_does_not_take_itself_for_the_only_one() {
 
 /// Joins wait in a slow shard whose last subscriber leaves; another one subscribes before they are delivered.
 #[test]
-fn a_leave_follows_its_join_to_a_shard_that_nobody_listened_on_in_between() {
+fn a_leave_follows_its_join_to_a_shard_without_subscribers_in_between() {
     check(847_275_318_014);
     check(874_887_088_917);
+}
+
+/// The engine lost its data a second before, and the old program stores its blocks again.
+#[test]
+fn a_takeover_forgets_no_block_that_the_engine_has_lost() {
+    check(100_657_204_026);
+}
+
+/// A host flaps, and new programs take over the other one.
+#[test]
+fn a_takeover_is_no_cause_to_share_clients_again() {
+    check(912_647_660_865);
+}
+
+/// A process stands still for 12 s, and is commanded when it goes on.
+#[test]
+fn a_process_that_stood_still_knows_the_other_nodes() {
+    check(948_069_030_163);
+}
+
+/// Blocks are stored again after a loss, and a failover a moment later loses them once more.
+#[test]
+fn blocks_survive_a_list_that_went_back_in_its_epoch() {
+    check(826_438_024_090);
 }
 
 /// The list of blocks was read while a gap was reported: that reading failed, and the next one found nothing new.
