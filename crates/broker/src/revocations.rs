@@ -20,6 +20,14 @@ pub trait RevocationStore: Send + Sync {
     /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable) when it is not known to be stored.
     fn change(&self, change: &RevocationChange, now: Instant) -> Answer<()>;
 
+    /// Makes a change again that the store has lost. An entry of its subject that the store has is newer, and stays.
+    ///
+    /// # Errors
+    /// As those of [`change`](Self::change).
+    fn restore(&self, change: &RevocationChange, now: Instant) -> Answer<()> {
+        self.change(change, now)
+    }
+
     /// Reads a page. An entry that exists during the whole reading is in some page, perhaps in two. The first page is read
     /// after the listener's subscription is active, so the listener gets every change that the pages may lack.
     ///

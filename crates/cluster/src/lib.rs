@@ -193,9 +193,11 @@ impl Cluster {
                 table.heard_at = None; // it has missed states of the others
             }
         }
+        let cannot_receive = table.cannot_receive;
         (table.told_at, table.cannot_send, table.cannot_receive) = (Some(now), true, true);
         drop(table);
         let table = Arc::clone(&self.table);
+        let state = || NodeState { cannot_receive, ..state() };
         self.publish_state(None, state).then(move |told| match told {
             Ok(_) => table.lock().cannot_send = false,
             Err(_) => table.lock().cut_at = Some(now),
@@ -455,7 +457,9 @@ impl NodeTable {
     }
 
     fn others(&self) -> OtherNodes {
-        OtherNodes { count: self.peers.len(), is_complete: self.knows_others }
+        // A message may have reached a node that counts as gone instead of one that receives nothing.
+        let all_receive = self.peers.values().all(|peer| !peer.state.cannot_receive);
+        OtherNodes { count: self.peers.len(), is_complete: self.knows_others && all_receive }
     }
 
     /// The nodes that sent something since then. All count if this node may not have received them: a node whose own
@@ -472,7 +476,7 @@ impl NodeTable {
     fn forget_silent(&mut self, now: Instant) {
         self.senders.retain(|uid, sender| {
             let age = now.saturating_duration_since(sender.received_at);
-            self.peers.contains_key(uid) || age < SILENCE_MAX
+            self.peers.contains_key(uid) || age < SENDER_KEPT
         });
         if self.cannot_send {
             return;
@@ -492,6 +496,8 @@ const STATE_INTERVAL: Duration = Duration::from_secs(3);
 const COMPLETE_AFTER: Duration = Duration::from_secs(4);
 /// A node that is silent for so long is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// A command that is sent again may wait in a connection, and come so long after the first time.
+const SENDER_KEPT: Duration = Duration::from_secs(300);
 /// Without periodic work for so long a process stood still.
 const STANDSTILL: Duration = Duration::from_secs(5);
 /// Concurrent surveys; each may hold the channels of all nodes.

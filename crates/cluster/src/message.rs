@@ -110,6 +110,9 @@ pub struct NodeState {
     /// Clients that it still sends to other nodes.
     #[prost(uint64, tag = "12")]
     pub leaving: u64,
+    /// It does not receive its own messages, and so perhaps none of other nodes.
+    #[prost(bool, tag = "13")]
+    pub cannot_receive: bool,
 }
 
 /// Metrics of a node in its last interval (`node.info_metrics_aggregate_interval`).

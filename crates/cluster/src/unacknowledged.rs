@@ -31,7 +31,7 @@ struct SentCommand {
 pub(super) struct OtherNodes {
     /// How many are known.
     pub(super) count: usize,
-    /// No other one can be missing.
+    /// No other one can be missing, and each receives messages.
     pub(super) is_complete: bool,
 }
 

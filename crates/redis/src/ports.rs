@@ -18,6 +18,7 @@ use fanwire_protocol::{ClientInfo, Publication};
 
 use super::error::Failure;
 use super::location::Location;
+use super::revocations::Existing;
 use super::wire::{RedisCommand, number};
 use super::{Redis, growing, members, revocations, statuses, stream};
 
@@ -197,6 +198,22 @@ impl Bus for Redis {
     }
 }
 
+impl Redis {
+    fn change_revocations(
+        &self,
+        change: &RevocationChange,
+        existing: Existing,
+        now: Instant,
+    ) -> Answer<()> {
+        let (done, answer) = later();
+        let location = Location::of_name(&self.keys.of_revocations(revocations::CHANGES));
+        let now_ms = self.stores[0].ms(location, now);
+        let command = revocations::change(&self.keys, change, existing, now_ms);
+        self.stores[0].command_connection(location).send(command, |reply| done(reply.map(drop)));
+        answer
+    }
+}
+
 /// Blocks and revocations are in the first Redis, or the first Cluster.
 impl RevocationStore for Redis {
     fn listen(&self, listener: RevocationListener) {
@@ -206,12 +223,11 @@ impl RevocationStore for Redis {
     }
 
     fn change(&self, change: &RevocationChange, now: Instant) -> Answer<()> {
-        let (done, answer) = later();
-        let location = Location::of_name(&self.keys.of_revocations(revocations::CHANGES));
-        let now_ms = self.stores[0].ms(location, now);
-        let command = revocations::change(&self.keys, change, now_ms);
-        self.stores[0].command_connection(location).send(command, |reply| done(reply.map(drop)));
-        answer
+        self.change_revocations(change, Existing::Replaced, now)
+    }
+
+    fn restore(&self, change: &RevocationChange, now: Instant) -> Answer<()> {
+        self.change_revocations(change, Existing::Stays, now)
     }
 
     fn page(&self, from: RevocationCursor) -> Answer<RevocationPage> {

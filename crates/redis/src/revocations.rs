@@ -47,8 +47,21 @@ impl RecordBody for RevocationRecord {
     }
 }
 
+/// The entry of the same subject that the list has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Replaced,
+    /// It is newer than a change that is stored again.
+    Stays,
+}
+
 /// The command that makes a change.
-pub(crate) fn change(keys: &Keys, change: &RevocationChange, now_ms: u64) -> RedisCommand {
+pub(crate) fn change(
+    keys: &Keys,
+    change: &RevocationChange,
+    existing: Existing,
+    now_ms: u64,
+) -> RedisCommand {
     let RevocationChange { kind, subject, channel, expire_at, issued_before } = change;
     let names = SETS.into_iter().chain([BEFORE, VERSION_KEY, CHANGES]);
     let names: Vec<String> = names.map(|name| keys.of_revocations(name)).collect();
@@ -74,7 +87,7 @@ pub(crate) fn change(keys: &Keys, change: &RevocationChange, now_ms: u64) -> Red
         _ => subject.clone(),
     };
     let length = record.length();
-    let mut command = Script::RevocationsChange.call(&names, 8, length + member.len() + NUMBERS);
+    let mut command = Script::RevocationsChange.call(&names, 9, length + member.len() + NUMBERS);
     command.number(now_ms).number(set).text(&member);
     match (kind, *expire_at) {
         (RevocationKind::UnblockUser, _) => command.text(""),
@@ -86,6 +99,7 @@ pub(crate) fn change(keys: &Keys, change: &RevocationChange, now_ms: u64) -> Red
         _ => command.text(""),
     };
     command.message(length, &record).text(Epoch::random().as_str()).text(keys.publish());
+    command.text(if existing == Existing::Stays { "1" } else { "" });
     command
 }
 

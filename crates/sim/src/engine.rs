@@ -181,6 +181,13 @@ impl Engine {
         self.send_to_feeds(channel, &FeedMessage::JoinLeave(Arc::new(sent)));
     }
 
+    /// Makes a change again, unless there is an entry of its subject.
+    fn restore_block(&mut self, change: &RevocationChange, at: Instant) {
+        if !self.blocks.has(change) {
+            self.change_block(change, at);
+        }
+    }
+
     fn change_block(&mut self, change: &RevocationChange, at: Instant) {
         self.remember(at, Undo::Blocks(self.blocks.clone()));
         let epoch = self.new_epoch();

@@ -1,7 +1,7 @@
 //! Tests of nodes that are silent: which ones are forgotten, and when a node believes that.
 //! In: states of other nodes, periodic work, a bus that is cut → out: the table of nodes.
-//! Uses the nodes of `tests.rs`. Never: commands and surveys.
-//! Changed here: when a silent node is forgotten.
+//! Uses the nodes of `tests.rs`. Never: surveys.
+//! Changed here: when a silent node is forgotten, and what one that receives nothing does to commands.
 
 use super::*;
 
@@ -81,4 +81,30 @@ fn no_node_counts_as_silent_while_this_one_does_not_receive_its_own_state() {
     let (lags, sum_ns) = a.times().pub_sub_lag.snapshot();
     assert_eq!(sum_ns, 2_000_000 * lags.iter().sum::<u64>(), "each from the first copy");
     assert!(sum_ns > 0);
+}
+
+/// The bus counts a node that others have forgotten, and whose connection has not ended.
+#[test]
+fn a_command_is_repeated_while_a_node_receives_nothing() {
+    let (a, wire) = node("a");
+    let (b, sent) = new_node("b");
+    let start = Instant::now();
+    let introduce_b = |seconds| {
+        b.introduce(start + Duration::from_secs(seconds), || state("b"));
+        let (_, message) = sent.take().remove(0);
+        a.handle_message(&message, start);
+        message
+    };
+    introduce_b(0);
+    introduce_b(3);
+    assert!(a.peers()[0].cannot_receive, "it has not received its first state");
+    wire.ears.store(2, Relaxed);
+    let command = a.command(ControlCommand::unsubscribe(&ConnectionSelector::default(), None));
+    let command = command.ready().expect_err("it may not have reached b");
+    let message = introduce_b(6);
+    b.handle_message(&message, start);
+    introduce_b(9);
+    assert!(!a.peers()[0].cannot_receive);
+    a.tick(start + Duration::from_secs(1));
+    assert_eq!(command.ready().expect("it was sent again"), Ok(()));
 }

@@ -142,6 +142,7 @@ impl Node {
             revocations: self.revocations.position(),
             event_seq: self.event_seq.load(Relaxed),
             leaving: self.rebalancing.left(),
+            cannot_receive: false, // the cluster knows it
         }
     }
 }

@@ -333,7 +333,7 @@ impl Revocations {
         });
         self.has_lost_entries.store(!lost.is_empty(), Relaxed);
         for change in lost {
-            shared.store.change(&change, now).then(drop);
+            shared.store.restore(&change, now).then(drop);
         }
     }
 

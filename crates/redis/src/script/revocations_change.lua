@@ -2,10 +2,11 @@
 -- KEYS: 1 blocked, 2 revoked, 3 invalidated: sorted sets of ends; 4 before, 5 version: hashes; 6 changes (PUB/SUB)
 -- ARGV: 1 now in ms, 2 the number of the sorted set, 3 member, 4 its end in ms or +inf; empty to remove it,
 --       5 issued_before, empty for other sets than 3, 6 record of the change, 7 new epoch in case there is none,
---       8 PUBLISH, in a Cluster SPUBLISH
--- Reply: "offset epoch" after the change.
+--       8 PUBLISH, in a Cluster SPUBLISH, 9 not empty: nothing is changed if there is an entry
+-- Reply: "offset epoch" after the change; nil without one.
 local call = redis.call
 local set, member = KEYS[tonumber(ARGV[2])], ARGV[3]
+if ARGV[9] ~= '' and call('ZSCORE', set, member) then return false end
 -- A Redis without free memory refuses commands only until the first write of a script, so the entry comes first.
 if ARGV[4] == '' then
   call('ZREM', set, member)

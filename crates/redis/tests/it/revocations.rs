@@ -146,6 +146,27 @@ fn every_field_of_an_entry_is_read_back_whatever_its_texts() {
     );
 }
 
+/// A node that knows an older time stores its entry again, and one that the list does not have.
+#[test]
+fn what_is_stored_again_replaces_no_newer_entry() {
+    let server = RedisServer::start(&[]);
+    let runtime = runtime();
+    let redis = Arc::new(Redis::start(&server.options(), runtime.handle()));
+    redis.listen(Box::new(|_| {}));
+    let invalid = |subject: &str, issued_before| RevocationChange {
+        kind: RevocationKind::InvalidateTokens,
+        issued_before,
+        ..change(subject)
+    };
+    wait_for(|| redis.change(&invalid("ada", 20), Instant::now()).wait().is_ok(), WAIT_MAX);
+    for older in [invalid("ada", 10), invalid("bob", 10)] {
+        assert_eq!(redis.restore(&older, Instant::now()).wait(), Ok(()));
+    }
+    let page = redis.page(RevocationCursor { table: 2, scan: 0 }).wait().expect("it is there");
+    assert_eq!(page.position.offset, 2, "one of both was stored");
+    assert_eq!(page.entries, [invalid("ada", 20), invalid("bob", 10)]);
+}
+
 #[test]
 fn a_node_with_many_entries_lets_nobody_in_before_all_are_read() {
     let server = RedisServer::start(&[]);

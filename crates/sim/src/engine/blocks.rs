@@ -24,12 +24,7 @@ impl Blocks {
             self.position.epoch = epoch;
         }
         self.position.offset += 1;
-        let table = match change.kind {
-            RevocationKind::BlockUser | RevocationKind::UnblockUser => 0,
-            RevocationKind::RevokeToken => 1,
-            RevocationKind::InvalidateTokens => 2,
-        };
-        let key = (table, change.subject.clone(), change.channel.clone());
+        let key = key_of(change);
         match change.kind {
             RevocationKind::UnblockUser => drop(self.entries.remove(&key)),
             _ => {
@@ -38,6 +33,11 @@ impl Blocks {
             }
         }
         self.position
+    }
+
+    /// Whether there is an entry of the subject of a change.
+    pub(super) fn has(&self, change: &RevocationChange) -> bool {
+        self.entries.contains_key(&key_of(change))
     }
 
     pub(super) fn page(&self, from: RevocationCursor) -> RevocationPage {
@@ -50,6 +50,16 @@ impl Blocks {
         let entries = rest.into_iter().map(|(_, change)| change.clone()).collect();
         RevocationPage { position: self.position, entries, next }
     }
+}
+
+/// The subject of a change: a block and its end have the same.
+fn key_of(change: &RevocationChange) -> (u8, String, Option<String>) {
+    let table = match change.kind {
+        RevocationKind::BlockUser | RevocationKind::UnblockUser => 0,
+        RevocationKind::RevokeToken => 1,
+        RevocationKind::InvalidateTokens => 2,
+    };
+    (table, change.subject.clone(), change.channel.clone())
 }
 
 const PAGE: usize = 3;

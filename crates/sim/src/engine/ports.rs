@@ -288,6 +288,11 @@ impl RevocationStore for EnginePort {
         self.call(None, move |engine| engine.change_block(&change, now))
     }
 
+    fn restore(&self, change: &RevocationChange, now: Instant) -> Answer<()> {
+        let change = change.clone();
+        self.call(None, move |engine| engine.restore_block(&change, now))
+    }
+
     fn page(&self, from: RevocationCursor) -> Answer<RevocationPage> {
         self.call(Some(BLOCKS), move |engine| engine.blocks.page(from))
     }

@@ -117,6 +117,24 @@ fn blocks_survive_a_list_that_went_back_in_its_epoch() {
     check(826_438_024_090);
 }
 
+/// A node stores entries again that the list has lost, and hears late that there are newer ones.
+#[test]
+fn what_is_stored_again_replaces_nothing_newer() {
+    check(6463);
+}
+
+/// One host stands still with an open connection, and another one receives nothing.
+#[test]
+fn a_host_that_stands_still_does_not_count_for_another_one() {
+    check(12_880);
+}
+
+/// The calls of a host wait in its connection for 23 s.
+#[test]
+fn a_command_that_comes_again_late_is_not_executed_again() {
+    check(16_177);
+}
+
 /// The list of blocks was read while a gap was reported: that reading failed, and the next one found nothing new.
 #[test]
 fn news_of_a_reading_that_failed_end_connections() {
