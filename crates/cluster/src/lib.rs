@@ -98,6 +98,8 @@ pub enum Task {
     Refuse,
     /// A new node: send it the state of this node.
     Introduce(String),
+    /// The others believe that this node receives nothing, and it does.
+    IntroduceAgain,
     Execute(ControlCommand),
     Answer(ReceivedQuestion),
     /// A message about occupied channels, also of this node itself.
@@ -239,10 +241,9 @@ impl Cluster {
         }
         let mut table = self.table.lock();
         if from == self.uid {
-            if matches!(command, ControlCommand::State(_)) {
-                table.hear_own_state(now);
-            }
-            return Task::Nothing;
+            let ControlCommand::State(state) = command else { return Task::Nothing };
+            table.hear_own_state(now);
+            return if state.cannot_receive { Task::IntroduceAgain } else { Task::Nothing };
         }
         match command {
             ControlCommand::State(state) => {

@@ -50,6 +50,7 @@ impl Node {
                     self.cluster.catch_up(&uid, ControlCommand::DebugFor(command));
                 }
             }
+            Task::IntroduceAgain => self.introduce(now),
             Task::Answer(question) => {
                 if !answer_any(self, &question, now) {
                     self.cluster.refuse();

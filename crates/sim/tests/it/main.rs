@@ -93,12 +93,6 @@ fn a_leave_follows_its_join_to_a_shard_without_subscribers_in_between() {
     check(874_887_088_917);
 }
 
-/// The engine lost its data a second before, and the old program stores its blocks again.
-#[test]
-fn a_takeover_forgets_no_block_that_the_engine_has_lost() {
-    check(100_657_204_026);
-}
-
 /// A host flaps, and new programs take over the other one.
 #[test]
 fn a_takeover_is_no_cause_to_share_clients_again() {
