@@ -5,6 +5,7 @@
 
 mod frames;
 mod maps;
+mod pending;
 mod questions;
 mod subscriptions;
 
@@ -26,6 +27,7 @@ pub use frames::{Claim, HistoryPage, Seen};
 use frames::{EMPTY_REPLY, decoded, framed};
 use maps::MAP;
 pub use maps::MapCopy;
+pub use pending::{Pending, PendingKind};
 pub use subscriptions::{SubscriptionState, WantedSubscription};
 
 pub struct SimulatedClient {
@@ -82,37 +84,6 @@ pub struct ClientToken {
     /// Unix seconds.
     pub issued_at: u64,
     pub expire_at: u64,
-}
-
-/// A command without an answer.
-#[derive(Clone, Debug)]
-pub struct Pending {
-    pub sent_at: Duration,
-    pub kind: PendingKind,
-}
-
-#[derive(Clone, Debug)]
-pub enum PendingKind {
-    Connect,
-    Refresh,
-    Subscribe {
-        channel: String,
-        claim: Option<Claim>,
-    },
-    Unsubscribe(String),
-    /// With the time of its token.
-    SubRefresh {
-        channel: String,
-        issued_at: Option<u64>,
-    },
-    History(String, HistoryPage),
-    Presence(String),
-    Publish {
-        channel: String,
-        number: u64,
-    },
-    /// With the milliseconds that the backend takes, and whether commands before it may take as long.
-    Call(u64),
 }
 
 /// Timers of a client. Those with a connection are void after it.
