@@ -87,7 +87,7 @@ struct Run {
     min_age_ms: u64,
 }
 
-/// What has begun, for the program that goes on as this node.
+/// A run that has begun, and the times until this node begins again or accepts clients: the state that a takeover moves.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct RebalanceRecord {
     #[prost(message, optional, tag = "1")]
@@ -151,7 +151,7 @@ impl Rebalance {
         departures
     }
 
-    /// What has begun, for another program.
+    /// Returns the state for the program that goes on as this node.
     pub fn save(&self, now: Instant) -> RebalanceRecord {
         let left = |end: Option<Instant>| {
             end.map_or(0, |end| end.saturating_duration_since(now).as_millis() as u64)
@@ -163,7 +163,7 @@ impl Rebalance {
         }
     }
 
-    /// Goes on with what another program has begun.
+    /// Goes on with the state of another program.
     pub fn take_over(&mut self, record: RebalanceRecord, now: Instant) {
         self.run = record.run;
         self.rests_until = Some(now + Duration::from_millis(record.rests_ms).min(REST));

@@ -54,8 +54,8 @@ pub enum PeersError {
 }
 
 impl Cluster {
-    /// The other nodes for another program, with the position up to which this one has the list of blocks and revocations, and the
-    /// clients that it sends to them.
+    /// Returns the other nodes for another program, with the rebalance of this one and the position up to which it has the list of
+    /// blocks and revocations.
     pub fn save(&self, revocations: Option<StreamPosition>, rebalance: RebalanceRecord) -> Vec<u8> {
         let table = self.table.lock();
         let executed = table.senders.iter().map(|(uid, sender)| SenderRecord {
@@ -74,8 +74,8 @@ impl Cluster {
         record.encode_to_vec()
     }
 
-    /// Goes on with the nodes that another program saved. This one has the list of blocks and revocations up to `own`. Returns what the
-    /// other one has begun.
+    /// Goes on with the nodes that another program saved. This one has the list of blocks and revocations up to `own`. Returns the
+    /// rebalance of the other one.
     ///
     /// # Errors
     /// Those of a record that does not fit. Then nothing has changed.

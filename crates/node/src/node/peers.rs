@@ -148,15 +148,15 @@ impl Node {
     }
 }
 
-/// The other nodes for the program that goes on as this one. `None` while this node stores blocks and revocations again that
-/// the engine has lost: the other program could not.
+/// Returns the other nodes for the program that goes on as this one. `None` while this node stores blocks and revocations again
+/// that the engine has lost, because a new program does not know them.
 pub fn save_peers(node: &Node, now: Instant) -> Option<Vec<u8>> {
     let has_all = !node.revocations.must_restore();
     let rebalance = node.rebalancing.save(now);
     has_all.then(|| node.cluster.save(node.revocations.position(), rebalance))
 }
 
-/// Goes on with the nodes that another program saved, and with what it has begun to send to them.
+/// Goes on with the nodes that another program saved, and with its rebalance.
 ///
 /// # Errors
 /// Those of a record that does not fit. Then nothing has changed.

@@ -97,12 +97,12 @@ impl Rebalancing {
         self.rebalance.lock().left()
     }
 
-    /// What has begun, for another program.
+    /// Returns the state of the rebalance for the program that goes on as this node.
     pub(super) fn save(&self, now: Instant) -> RebalanceRecord {
         self.rebalance.lock().save(now)
     }
 
-    /// Goes on with what another program has begun.
+    /// Goes on with the rebalance of another program.
     pub(super) fn take_over(&self, record: RebalanceRecord, now: Instant) {
         self.rebalance.lock().take_over(record, now);
     }

@@ -87,7 +87,7 @@ fn move_to_new_process(world: &mut World, host: usize) {
     world.settle(host);
 }
 
-/// What a new program asks of the engine while the old one still serves: it subscribes, and reads the list of blocks.
+/// Executes the calls of a new program at the engine while the old one still serves: it subscribes, and reads the list of blocks.
 fn answer_at_once(world: &mut World, host: usize, port: Option<&Arc<EnginePort>>) {
     world.engine.now = Some(world.instant());
     let origin = world.origin(host);

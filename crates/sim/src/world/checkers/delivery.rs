@@ -109,7 +109,7 @@ impl Checkers {
         }
     }
 
-    /// Checks that each client is told of a publication that it has lacked for so long that its node must have noticed.
+    /// Checks that no client lacks a publication for more than `TOLD_WITHIN`, unless its subscription ended.
     pub(super) fn look_at_delivery(&mut self, world: &World) {
         if !self.has_engine || had_engine_faults(world, world.now) {
             return;
