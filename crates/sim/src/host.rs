@@ -29,8 +29,10 @@ use outbox::EffectRecorder;
 /// A machine. It stays when its process ends.
 #[derive(Default)]
 pub struct Host {
-    /// Counts the processes.
+    /// Counts the processes. A new program that goes on for the one before does not count.
     pub incarnation: u64,
+    /// Counts the processes and those new programs.
+    pub programs: u64,
     pub process: Option<Process>,
     pub disk: Disk,
     /// A snapshot is being made.

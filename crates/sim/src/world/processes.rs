@@ -187,8 +187,8 @@ impl World {
 
 /// A new process of a host, with the id of the node for which it goes on.
 pub(super) fn new_process(world: &mut World, number: usize, uid: Option<String>) -> Process {
-    let incarnation = world.hosts[number].incarnation;
-    let of_node = world.random.fork("node", number as u64 * 1000 + incarnation);
+    world.hosts[number].programs += 1;
+    let of_node = world.random.fork("node", number as u64 * 1000 + world.hosts[number].programs);
     let chance = Arc::new(SeededChance::new(of_node));
     let mut hooks = world.hooks(number);
     let events = world.plan.tuning.tells_channels.then(new_events);

@@ -99,6 +99,12 @@ fn a_takeover_is_no_cause_to_share_clients_again() {
     check(912_647_660_865);
 }
 
+/// Two new programs within a third of a second, before anything else was drawn.
+#[test]
+fn new_programs_of_a_host_draw_other_ids() {
+    check(947_515_185_800);
+}
+
 /// A process stands still for 12 s, and is commanded when it goes on.
 #[test]
 fn a_process_that_stood_still_knows_the_other_nodes() {
