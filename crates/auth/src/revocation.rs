@@ -99,8 +99,9 @@ impl<T> RevocationTable<T> {
         }
     }
 
-    /// Adds an entry, or replaces the one of the same subject. It ends at the Unix second `expire_at`; 0 = never. Returns
-    /// whether the table says something else than before.
+    /// Adds an entry, or replaces the one of the same subject, unless that has a later `issued_before` and lasts as long: a change may
+    /// arrive after a newer one. It ends at the Unix second `expire_at`; 0 = never. Returns whether the table says something else
+    /// than before.
     ///
     /// # Errors
     /// The table is full; entries that have ended count until they are removed.
@@ -119,6 +120,10 @@ impl<T> RevocationTable<T> {
         let hash = self.hash(subject);
         let mut stripe = self.stripe(&hash).write();
         if let Some(old) = stripe.get_mut(&hash) {
+            if old.issued_before > issued_before && old.end >= end {
+                old.load = load;
+                return Ok(false);
+            }
             let old = std::mem::replace(old, entry);
             return Ok((old.end, old.issued_before) != (end, issued_before));
         }

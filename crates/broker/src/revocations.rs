@@ -14,7 +14,7 @@ pub trait RevocationStore: Send + Sync {
     /// Passes every change from now on, those of this node included, to `listener`. Call it once, before the first page.
     fn listen(&self, listener: RevocationListener);
 
-    /// Makes a change and sends it to every node.
+    /// Makes a change and sends it to every node, unless there is an entry that [covers](RevocationChange::covers) it.
     ///
     /// # Errors
     /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable) when it is not known to be stored.
@@ -61,6 +61,16 @@ pub struct RevocationChange {
     pub expire_at: u64,
     /// Tokens with an earlier `iat` are invalidated.
     pub issued_before: u64,
+}
+
+impl RevocationChange {
+    /// Whether this entry stays when a change of the same subject comes: it has a later `issued_before`, and lasts as long. A call
+    /// can wait in a connection until after a newer one.
+    pub fn covers(&self, change: &Self) -> bool {
+        let never_ends = self.expire_at == 0;
+        let lasts_as_long = never_ends || (1..=self.expire_at).contains(&change.expire_at);
+        self.issued_before > change.issued_before && lasts_as_long
+    }
 }
 
 /// The kind of a change.

@@ -183,12 +183,15 @@ impl Engine {
 
     /// Makes a change again, unless there is an entry of its subject.
     fn restore_block(&mut self, change: &RevocationChange, at: Instant) {
-        if !self.blocks.has(change) {
+        if self.blocks.entry(change).is_none() {
             self.change_block(change, at);
         }
     }
 
     fn change_block(&mut self, change: &RevocationChange, at: Instant) {
+        if self.blocks.entry(change).is_some_and(|entry| entry.covers(change)) {
+            return;
+        }
         self.remember(at, Undo::Blocks(self.blocks.clone()));
         let epoch = self.new_epoch();
         let position = self.blocks.change(change, epoch);

@@ -76,6 +76,25 @@ fn older_tokens_of_a_user_are_refused() {
     assert!(!table.refuses(&TokenId::new("", 0), "ada", None, NOW + 100), "the entry has ended");
 }
 
+/// A call that failed at first may be executed after a newer one.
+#[test]
+fn an_earlier_time_does_not_replace_a_later_one_that_lasts_as_long() {
+    for (end, later_end, is_refused) in [
+        (0, 0, true),
+        (0, NOW + 9, true),
+        (NOW + 9, NOW + 9, true),
+        (NOW + 9, NOW + 10, false),
+        (NOW + 9, 0, false),
+    ] {
+        let table = RevocationTable::<()>::default();
+        let all = Subject::TokensOf("ada", None);
+        assert_eq!(table.insert(all, NOW, end, None), Ok(true));
+        assert_eq!(table.insert(all, NOW - 5, later_end, None), Ok(!is_refused));
+        let token = TokenId::new("", NOW - 1);
+        assert_eq!(table.refuses(&token, "ada", None, NOW), is_refused, "{end} {later_end}");
+    }
+}
+
 #[test]
 fn the_limit_counts_entries_until_they_are_swept() {
     let table = RevocationTable::<()>::with_limit(3);

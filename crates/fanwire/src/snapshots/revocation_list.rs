@@ -175,7 +175,7 @@ impl RevocationEntries {
             EntryKey { kind, subject: change.subject.clone(), channel: change.channel.clone() };
         if is_removal {
             self.0.remove(&key);
-        } else {
+        } else if !self.0.get(&key).is_some_and(|entry| entry.covers(&change)) {
             self.0.insert(key, change);
         }
     }

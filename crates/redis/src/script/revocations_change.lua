@@ -3,10 +3,15 @@
 -- ARGV: 1 now in ms, 2 the number of the sorted set, 3 member, 4 its end in ms or +inf; empty to remove it,
 --       5 issued_before, empty for other sets than 3, 6 record of the change, 7 new epoch in case there is none,
 --       8 PUBLISH, in a Cluster SPUBLISH, 9 not empty: nothing is changed if there is an entry
--- Reply: "offset epoch" after the change; nil without one.
+-- Reply: "offset epoch" after the change; nil without one, also if the entry has a later issued_before and lasts as long: a call can
+-- wait in a connection until after a newer one.
 local call = redis.call
 local set, member = KEYS[tonumber(ARGV[2])], ARGV[3]
-if ARGV[9] ~= '' and call('ZSCORE', set, member) then return false end
+local known_end = call('ZSCORE', set, member)
+if known_end and ARGV[9] ~= '' then return false end
+if known_end and ARGV[5] ~= '' and tonumber(call('HGET', KEYS[4], member) or 0) > tonumber(ARGV[5]) then
+  if known_end == 'inf' or ARGV[4] ~= '+inf' and tonumber(known_end) >= tonumber(ARGV[4]) then return false end
+end
 -- A Redis without free memory refuses commands only until the first write of a script, so the entry comes first.
 if ARGV[4] == '' then
   call('ZREM', set, member)

@@ -167,6 +167,36 @@ fn what_is_stored_again_replaces_no_newer_entry() {
     assert_eq!(page.entries, [invalid("ada", 20), invalid("bob", 10)]);
 }
 
+/// A call waits in a connection until after a newer one.
+#[test]
+fn an_earlier_time_replaces_no_later_one_that_lasts_as_long() {
+    let server = RedisServer::start(&[]);
+    let runtime = runtime();
+    let redis = Arc::new(Redis::start(&server.options(), runtime.handle()));
+    redis.listen(Box::new(|_| {}));
+    let invalid = |issued_before, expire_at| RevocationChange {
+        kind: RevocationKind::InvalidateTokens,
+        issued_before,
+        expire_at,
+        ..change("ada")
+    };
+    let (soon, late) = (4_000_000_000, 4_000_000_001);
+    for (made, entry, offset) in [
+        (invalid(20, soon), invalid(20, soon), 1),
+        (invalid(10, soon), invalid(20, soon), 1),
+        (invalid(20, soon), invalid(20, soon), 2),
+        (invalid(15, late), invalid(15, late), 3),
+        (invalid(14, 0), invalid(14, 0), 4),
+        (invalid(13, 0), invalid(14, 0), 4),
+        (invalid(13, late), invalid(14, 0), 4),
+        (invalid(16, soon), invalid(16, soon), 5),
+    ] {
+        wait_for(|| redis.change(&made, Instant::now()).wait().is_ok(), WAIT_MAX);
+        let page = redis.page(RevocationCursor { table: 2, scan: 0 }).wait().expect("it is there");
+        assert_eq!((page.position.offset, page.entries), (offset, vec![entry]), "{made:?}");
+    }
+}
+
 #[test]
 fn a_node_with_many_entries_lets_nobody_in_before_all_are_read() {
     let server = RedisServer::start(&[]);

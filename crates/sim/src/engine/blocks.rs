@@ -35,9 +35,9 @@ impl Blocks {
         self.position
     }
 
-    /// Whether there is an entry of the subject of a change.
-    pub(super) fn has(&self, change: &RevocationChange) -> bool {
-        self.entries.contains_key(&key_of(change))
+    /// The entry of the subject of a change.
+    pub(super) fn entry(&self, change: &RevocationChange) -> Option<&RevocationChange> {
+        self.entries.get(&key_of(change)).map(|(_, entry)| entry)
     }
 
     pub(super) fn page(&self, from: RevocationCursor) -> RevocationPage {

@@ -129,6 +129,12 @@ fn a_host_that_stands_still_does_not_count_for_another_one() {
     check(12_880);
 }
 
+/// A host is cut off, and its call that makes tokens invalid arrives 14 s later, after a newer one.
+#[test]
+fn a_late_call_makes_no_token_valid_again() {
+    check(836_858_424_796);
+}
+
 /// The calls of a host wait in its connection for 23 s.
 #[test]
 fn a_command_that_comes_again_late_is_not_executed_again() {

@@ -61,6 +61,25 @@ proptest! {
     }
 }
 
+#[test]
+fn an_earlier_time_replaces_no_later_one_that_lasts_as_long() {
+    let invalid = |issued_before, expire_at| RevocationChange {
+        kind: RevocationKind::InvalidateTokens,
+        issued_before,
+        expire_at,
+        ..RevocationChange::default()
+    };
+    for (made, entry) in [
+        ([invalid(20, 9), invalid(10, 9)], invalid(20, 9)),
+        ([invalid(20, 0), invalid(10, 0)], invalid(20, 0)),
+        ([invalid(20, 9), invalid(10, 0)], invalid(10, 0)),
+        ([invalid(10, 0), invalid(20, 9)], invalid(20, 9)),
+    ] {
+        let entries = RevocationEntries::decoded(&file_of(&made)).expect("it is whole");
+        assert_eq!(entries.0.into_values().collect::<Vec<_>>(), [entry]);
+    }
+}
+
 fn open(path: &Path) -> RevocationList {
     RevocationList::open(path.to_owned(), 1000).expect("the folder is writable")
 }

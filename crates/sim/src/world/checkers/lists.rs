@@ -41,10 +41,8 @@ impl Lists {
                 let block = self.blocks.entry(user.clone()).or_default();
                 block.tried_at = now.max(block.tried_at);
             }
-            BackendCommand::Invalidate { user, channel, issued_before } => {
+            BackendCommand::Invalidate { user, channel, .. } => {
                 let key = (user.clone(), channel.clone());
-                // The last one counts: an older one that is repeated makes tokens valid again.
-                self.invalid.retain(|of, (bound, _)| *of != key || *bound <= *issued_before);
                 self.invalidated.insert(key);
             }
             // From now on the user may be in or not.
@@ -86,7 +84,10 @@ impl Lists {
             }
             BackendCommand::Invalidate { user, channel, issued_before } => {
                 let key = (user.clone(), channel.clone());
-                self.invalid.insert(key, (*issued_before, command.done_at));
+                let new = (*issued_before, command.done_at);
+                let known = self.invalid.entry(key).or_insert(new);
+                // An older one that is repeated makes no tokens valid again.
+                *known = new.max(*known);
             }
             _ => {}
         }
