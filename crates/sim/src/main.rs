@@ -7,6 +7,7 @@
 mod mutations;
 
 use std::hash::Hasher as _;
+use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
@@ -113,7 +114,11 @@ fn play(seeds: impl Iterator<Item = u64>, stops: bool) -> Result<ExitCode> {
     let mut failures = 0;
     for seed in seeds {
         count += 1;
-        let verdict = World::new(SeedPlan::of_seed(seed), false).run();
+        let run = || World::new(SeedPlan::of_seed(seed), false).run();
+        let verdict = panic::catch_unwind(run).unwrap_or_else(|cause| {
+            println!("seed {seed} panicked");
+            panic::resume_unwind(cause)
+        });
         if let Some(violation) = verdict.violation {
             report(seed, &violation);
             failures += 1;

@@ -192,11 +192,13 @@ fn had_faults(world: &World, client: usize, since: Duration) -> bool {
     world.client_faults_until[client] >= since || host_until >= since || !is_there
 }
 
-/// Whether the host of a client could not hear the engine a moment ago.
+/// Whether the host of a client could not hear the engine a moment ago. A new program begins again to look for what is missing.
 fn was_feed_down(world: &World, client: usize) -> bool {
     let host = world.host_of(world.clients[client].connection);
-    let may_open_at = host.map_or(Duration::ZERO, |it| world.hosts[it].feed_may_open_at);
-    may_open_at + Duration::from_secs(10) > world.now && !may_open_at.is_zero()
+    let looks_since =
+        |it: usize| world.hosts[it].feed_may_open_at.max(world.hosts[it].taken_over_at);
+    let since = host.map_or(Duration::ZERO, looks_since);
+    since + Duration::from_secs(10) > world.now && !since.is_zero()
 }
 
 /// The same for the engine.

@@ -40,19 +40,18 @@ pub(super) fn take_over(world: &mut World, host: usize, fails: bool) {
 }
 
 /// Closes connections that cannot move; then every shard executes what waits for it. Returns whether there is more to do, because of
-/// clients that were slow to read the last messages.
+/// clients that were slow to read the last messages, or of what a shard has executed.
 fn close_unmovable(world: &mut World, host: usize) -> bool {
     let now = world.instant();
     let Some(process) = &mut world.hosts[host].process else { return false };
     let unmovable = process.unmovable();
-    let is_done = unmovable.is_empty();
     let mut sent = Vec::new();
     unmovable.into_iter().for_each(|it| sent.extend(process.send_away(it, now)));
     sent.extend(process.flush(now));
     world.send_to_clients(sent);
     world.settle(host);
-    let process = world.hosts[host].process.as_ref();
-    !is_done || process.is_some_and(|it| it.shards.iter().any(Shard::has_notices))
+    let Some(process) = &mut world.hosts[host].process else { return false };
+    process.shards.iter().any(Shard::has_notices) || !process.unmovable().is_empty()
 }
 
 /// Whether the engine answers both programs in time.

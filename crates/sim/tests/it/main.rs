@@ -105,6 +105,12 @@ fn new_programs_of_a_host_draw_other_ids() {
     check(947_515_185_800);
 }
 
+/// A shard executes something in its last turn before a new program goes on.
+#[test]
+fn a_connection_that_cannot_move_any_more_is_closed() {
+    check(824_486_504_588);
+}
+
 /// A process stands still for 12 s, and is commanded when it goes on.
 #[test]
 fn a_process_that_stood_still_knows_the_other_nodes() {
