@@ -99,16 +99,13 @@ fn a_takeover_is_no_cause_to_share_clients_again() {
     check(912_647_660_865);
 }
 
-/// Two new programs within a third of a second, before anything else was drawn.
+/// Two new programs within a third of a second; a shard that executes something in its last turn; a new program that looks for what is
+/// missing again; a clock that makes steps of five minutes while its host is down.
 #[test]
-fn new_programs_of_a_host_draw_other_ids() {
-    check(947_515_185_800);
-}
-
-/// A shard executes something in its last turn before a new program goes on.
-#[test]
-fn a_connection_that_cannot_move_any_more_is_closed() {
-    check(824_486_504_588);
+fn what_was_wrong_in_the_simulation_itself() {
+    [947_515_185_800, 824_486_504_588, 1_037_374_813_278, 778_425_163_453]
+        .into_iter()
+        .for_each(check);
 }
 
 /// A process stands still for 12 s, and is commanded when it goes on.
