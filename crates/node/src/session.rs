@@ -244,11 +244,6 @@ impl Session {
         u64::from(self.connected_second) * 1000 + u64::from(self.connected_millis)
     }
 
-    /// Whether its connect succeeded by this Unix time in milliseconds.
-    pub(crate) fn is_connected_since(&self, unix_ms: u64) -> bool {
-        self.is_connected() && self.connected_at_ms() <= unix_ms
-    }
-
     pub(crate) fn subscription(&self, index: SubscriptionIndex) -> &Subscription {
         &self.subscriptions[index.0 as usize]
     }

@@ -19,7 +19,10 @@ pub fn choose_departures(
 ) -> Vec<ConnectionKey> {
     let min_age_ms = u64::try_from(min_age.as_millis()).unwrap_or(u64::MAX);
     let connected_by_ms = hub.node.clock().unix_ms(now).saturating_sub(min_age_ms);
-    let may_leave = |session: &Session| session.is_connected_since(connected_by_ms);
+    // Without a limit a clock that went back since a client connected keeps it no longer.
+    let is_old =
+        |session: &Session| min_age.is_zero() || session.connected_at_ms() <= connected_by_ms;
+    let may_leave = |session: &Session| session.is_connected() && is_old(session);
     choose(&hub.session_table, &mut hub.departures_from, may_leave, wanted)
 }
 

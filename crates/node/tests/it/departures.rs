@@ -57,6 +57,14 @@ fn young_connections_and_those_without_a_session_stay() {
 }
 
 #[test]
+fn a_clock_that_went_back_keeps_nobody_whose_age_does_not_matter() {
+    let mut world = two_clients();
+    world.step_clock(-3600);
+    assert_eq!(world.departures(9, Duration::ZERO), ["recovering", "plain"]);
+    assert_eq!(world.departures(9, Duration::from_secs(1)), [""; 0]);
+}
+
+#[test]
 fn the_next_call_goes_on_with_others_until_all_were_chosen_once() {
     let mut world = World::with_shards(crate::world::options(|_| {}), 1);
     for name in ["plain", "recovering", "young"] {

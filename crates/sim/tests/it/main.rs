@@ -99,6 +99,12 @@ fn a_takeover_is_no_cause_to_share_clients_again() {
     check(912_647_660_865);
 }
 
+/// The clock of a host is set back by 90 s, and the host is to lose all its clients.
+#[test]
+fn an_evacuation_ends_though_the_clock_went_back() {
+    check(346_173_343_696);
+}
+
 /// Two new programs within a third of a second; a shard that executes something in its last turn; a new program that looks for what is
 /// missing again; a clock that makes steps of five minutes while its host is down.
 #[test]
