@@ -356,6 +356,7 @@ impl Tuning {
             position_max_time_lag: seconds(*random.pick(&[0, 0, 0, 2])),
             presence_ttl: seconds(*random.pick(&[15, 30])),
             history_size: *random.pick(&[5, 20, 200]),
+            // Steps of the clock while a host is down count like time: some minutes.
             history_ttl: seconds(if is_short { 2 } else { 900 }),
             history_meta_ttl: seconds(if is_short { 3 } else { 3600 }),
             concurrency: *random.pick(&[0, 2]),

@@ -180,7 +180,8 @@ fn an_earlier_time_replaces_no_later_one_that_lasts_as_long() {
         expire_at,
         ..change("ada")
     };
-    let (soon, late) = (4_000_000_000, 4_000_000_001);
+    let soon = 4_000_000_000;
+    let late = soon + 1;
     for (made, entry, offset) in [
         (invalid(20, soon), invalid(20, soon), 1),
         (invalid(10, soon), invalid(20, soon), 1),

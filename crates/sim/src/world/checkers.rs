@@ -195,10 +195,9 @@ fn had_faults(world: &World, client: usize, since: Duration) -> bool {
 /// Whether the host of a client could not hear the engine a moment ago. A new program begins again to look for what is missing.
 fn was_feed_down(world: &World, client: usize) -> bool {
     let host = world.host_of(world.clients[client].connection);
-    let looks_since =
-        |it: usize| world.hosts[it].feed_may_open_at.max(world.hosts[it].taken_over_at);
-    let since = host.map_or(Duration::ZERO, looks_since);
-    since + Duration::from_secs(10) > world.now && !since.is_zero()
+    let Some(host) = host.map(|it| &world.hosts[it]) else { return false };
+    let looks_since = host.feed_may_open_at.max(host.taken_over_at);
+    !host.feed_may_open_at.is_zero() && looks_since + Duration::from_secs(10) > world.now
 }
 
 /// The same for the engine.

@@ -353,7 +353,7 @@ fn check_cache(
 const RECOVERED: &str = "recovered is true only if it is true";
 const ONCE: &str = "each publication comes once, in order, without a gap";
 const TOLD: &str = "nothing is lost without being told";
-/// What is stored for longer does not expire during a run. Steps of the clock while a host is down count like time, some minutes.
+/// The longest time of a run: a history with a longer lifetime does not end in it.
 pub(super) const LONGEST_RUN: Duration = Duration::from_secs(250);
 /// A node that may have missed publications tells its clients within this time, where nothing else is broken.
 const TOLD_WITHIN: Duration = Duration::from_secs(20);
